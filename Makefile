@@ -1,0 +1,166 @@
+# vmtrace: plain GNU make. `make help` lists the targets.
+#   O=DIR     build out of tree (default build)     V=1       show commands
+#   CC CFLAGS LDFLAGS respected                     SAN=1     ASan + UBSan
+#   prefix DESTDIR for install
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+srcdir := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+O ?= build
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+mandir ?= $(prefix)/share/man
+completiondir ?= $(prefix)/share/bash-completion/completions
+VERSION := 0.1.0
+CC ?= gcc
+AR ?= ar
+CFLAGS ?= -O2 -g
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' "$(1)" "$(2)")
+
+WARN := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wcast-qual -Wvla -Wformat=2 -Wundef -Wpointer-arith
+WERROR ?= -Werror
+PKGS := libvirt libvirt-qemu libxml-2.0 libzstd jansson libxxhash
+# Empty before `make deps` has run; the compiler then names the missing header.
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null || echo -lvirt -lvirt-qemu -lxml2 -lzstd -ljansson)
+ifeq ($(SAN),1)
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) -MMD -MP $(WARN) \
+	$(WERROR) $(patsubst -I%,-isystem%,$(PKG_CFLAGS)) $(SANFLAGS) $(COVFLAGS) $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(SANFLAGS) $(COVFLAGS) $(LDFLAGS)
+
+# ---- archives: one a folder, in link order (users first) ----
+ARCHIVES := host/cli host/session host/capture host/probe host/domain decode/export decode/analyze \
+	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/kvm decode/ring \
+	decode/base vmx
+src = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/$(1)/*.c)))
+obj = $(patsubst %.c,$(O)/%.o,$(1))
+MAIN_SRC := host/cli/main.c
+lib = $(O)/lib/lib$(subst /,-,$(patsubst decode/%,%,$(1))).a
+LIBS := $(foreach a,$(ARCHIVES),$(if $(filter-out $(MAIN_SRC),$(call src,$(a))),$(call lib,$(a))))
+
+define archive_rule
+$(call lib,$(1)): $(call obj,$(filter-out $(MAIN_SRC),$(call src,$(1))))
+	$$(call say,AR,$$@)
+	$$(Q)mkdir -p $$(@D) && rm -f $$@ && $$(AR) rcs $$@ $$^
+endef
+$(foreach a,$(ARCHIVES),$(eval $(call archive_rule,$(a))))
+
+$(O)/%.o: $(srcdir)/%.c
+	$(call say,CC,$*.c)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(O)/vmtrace: $(call obj,$(MAIN_SRC)) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+
+# ---- tests: each file is a program that speaks TAP ----
+TEST_SRC := $(foreach d,unit prop golden fault,$(filter tests/$(d)/test_%,$(call src,tests/$(d))))
+TEST_BIN := $(patsubst %.c,$(O)/%,$(TEST_SRC))
+SUPPORT_OBJ := $(call obj,$(call src,tests/support))
+FUZZ_SRC := $(filter tests/fuzz/fuzz_%,$(call src,tests/fuzz))
+FUZZ_BIN := $(patsubst %.c,$(O)/%,$(FUZZ_SRC))
+FUZZ_CLANG := $(patsubst tests/fuzz/%.c,$(O)/libfuzzer/%,$(FUZZ_SRC))
+BENCH_SRC := $(filter tests/bench/bench_%,$(call src,tests/bench))
+BENCH_BIN := $(patsubst %.c,$(O)/%,$(BENCH_SRC))
+
+$(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT_OBJ) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
+$(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT_OBJ) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT_OBJ) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+
+.PHONY: all demo check check-unit check-labs lint format-check format check-layers check-docs bench \
+	fuzz coverage install uninstall dist deps clean help
+all: $(O)/vmtrace man
+
+# ---- documentation from the option table ----
+GEN := $(O)/tests/tools/gen_docs
+$(GEN): $(O)/tests/tools/gen_docs.o $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+MAN_IN := $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/docs/man/*.in))
+MAN := $(patsubst docs/man/%.in,$(O)/man/%,$(MAN_IN))
+.PHONY: man
+man: $(MAN) $(O)/completion/vmtrace
+$(O)/man/%: $(srcdir)/docs/man/%.in $(GEN)
+	$(Q)mkdir -p $(@D) && $(GEN) man $* <$< >$@.tmp && mv $@.tmp $@
+$(O)/completion/vmtrace: $(GEN)
+	$(Q)mkdir -p $(@D) && $(GEN) completion >$@.tmp && mv $@.tmp $@
+
+deps:
+	@$(srcdir)/tests/tools/deps.sh build
+
+demo: deps
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
+	@O=$(O) $(srcdir)/tests/tools/demo.sh
+$(O)/tests/tools/gen_capture: $(O)/tests/tools/gen_capture.o $(SUPPORT_OBJ) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+
+check:
+	@$(srcdir)/tests/tools/deps.sh check
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-unit
+.PHONY: test-programs
+test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(O)/tests/tools/gen_capture
+check-unit: test-programs
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
+	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
+
+check-labs: all
+	@$(srcdir)/tests/tools/deps.sh labs
+	@O=$(O) $(srcdir)/tests/live/run-labs.sh
+
+lint: check-docs
+	@$(srcdir)/tests/lint/lint.sh
+format-check:
+	@cd $(srcdir) && git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format --dry-run -Werror
+format:
+	@cd $(srcdir) && git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+check-layers: $(LIBS)
+	@O=$(O) $(srcdir)/tests/lint/check-layers.sh
+check-docs: all
+	@O=$(O) $(srcdir)/tests/lint/check-docs.sh
+
+bench: all $(BENCH_BIN) $(O)/tests/tools/gen_capture
+	@$(srcdir)/tests/tools/deps.sh bench
+	@O=$(O) $(srcdir)/tests/bench/run-bench.sh
+
+FUZZ_SECONDS ?= 60
+$(FUZZ_CLANG): $(O)/libfuzzer/%: $(srcdir)/tests/fuzz/%.c $(foreach a,$(ARCHIVES),$(addprefix $(srcdir)/,$(filter-out $(MAIN_SRC),$(call src,$(a))))) $(addprefix $(srcdir)/,$(call src,tests/support))
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D) && clang -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w \
+		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS)
+fuzz:
+	@$(srcdir)/tests/tools/deps.sh fuzz
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) $(FUZZ_CLANG)
+	@cd $(srcdir) && for f in $(FUZZ_CLANG); do n=$$(basename $$f); mkdir -p $(O)/corpus/$$n; \
+		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=512 -timeout=10 $(O)/corpus/$$n \
+		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) 2>&1 | tail -n 3; test $${PIPESTATUS[0]} -eq 0 || exit 1; done
+
+coverage:
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-cov COVFLAGS=--coverage CFLAGS="-O0 -g" test-programs
+	@O=$(O)-cov $(srcdir)/tests/tools/run-tests.sh
+	@O=$(O)-cov $(srcdir)/tests/tools/coverage.sh
+
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(completiondir)
+	install -m 755 $(O)/vmtrace $(DESTDIR)$(bindir)/vmtrace
+	for m in $(MAN); do install -m 644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/; done
+	install -m 644 $(O)/completion/vmtrace $(DESTDIR)$(completiondir)/vmtrace
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/vmtrace $(DESTDIR)$(completiondir)/vmtrace
+	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
+dist:
+	cd $(srcdir) && mkdir -p $(abspath $(O)) && git archive --prefix=vmtrace-$(VERSION)/ HEAD | gzip -9n >$(abspath $(O))/vmtrace-$(VERSION).tar.gz
+clean:
+	rm -rf $(O) $(O)-san $(O)-cov
+help:
+	@echo "all demo check check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

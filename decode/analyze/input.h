@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_ANALYZE_INPUT_H
+#define VMT_ANALYZE_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/diag.h"
+#include "decode/base/event.h"
+#include "decode/base/item.h"
+#include "decode/io/reader.h"
+#include "decode/kvm/join.h"
+
+/*
+ * A capture of any format as one stream of events in time: reader -> items -> recs -> merge ->
+ * join. Memory is bounded whatever the input's size.
+ */
+struct vmt_domain_info {  /* one domain of the session document; text lives as long as the input */
+	const char *name; /* NULL: not known */
+	const char *uuid;
+	const char *xml;
+	uint32_t pid; /* VMM process, 0 unknown */
+	unsigned int nr_vcpus;
+};
+
+struct vmt_input_facts {
+	const char *format; /* vmt, perf.data */
+	const char *host;   /* NULL: not known */
+	const char *kernel;
+	const char *tool;
+	const char *session_json; /* NULL for perf.data */
+	enum vmt_isa isa;
+	size_t nr_domains;
+	const struct vmt_domain_info *domains;
+	bool has_start,
+		has_stop; /* of the capture, from session and END or from the first/last rec */
+	uint64_t start_ns, stop_ns;
+	bool tsc_convertible; /* perf time can be turned into host TSC */
+	bool has_switches; /* context switches are in the stream: blocked and preempted are known */
+	bool closed;	   /* the writer closed the file in order */
+	uint64_t late;	   /* recs that came too late for the merge */
+};
+
+struct vmt_input_options {
+	bool has_from, has_to; /* --time: seconds from the start, or percent of the file's span */
+	double from, to;
+	bool percent;
+	size_t merge_recs; /* 0: default */
+};
+
+struct vmt_input;
+
+/* Recognises the format by its magic. VMT_E_DAMAGED: neither .vmt nor perf.data. */
+int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
+		   const struct vmt_input_options *options, struct vmt_diag *diag);
+void vmt_input_close(struct vmt_input *input);
+
+/*
+ * Reads everything and hands each event to emit. 0 at the end of the input; VMT_E_IO, VMT_E_NOMEM.
+ * Damage in the input is not an error here: it is a LOSS event and stands in the ledger.
+ */
+int vmt_input_run(struct vmt_input *input, vmt_event_fn *emit, void *context,
+		  struct vmt_diag *diag);
+
+/* Complete after vmt_input_run; before it, what the head of the file says. */
+const struct vmt_input_facts *vmt_input_facts(const struct vmt_input *input);
+struct vmt_ledger vmt_input_ledger(const struct vmt_input *input);
+struct vmt_join_counts vmt_input_counts(const struct vmt_input *input);
+
+#endif

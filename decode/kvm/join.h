@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_KVM_JOIN_H
+#define VMT_KVM_JOIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/event.h"
+#include "decode/kvm/rec.h"
+
+/*
+ * Joins recs in time order into events: an exit with its sub-key, duration and parts. One state per
+ * vCPU thread. An exit is emitted when the following entry of its vCPU is seen (then with a
+ * duration), or at flush (without). A loss makes every state that it may concern unknown: no exit
+ * gets a duration or a part across it.
+ */
+struct vmt_join;
+
+typedef void vmt_event_fn(void *context, const struct vmt_event *event);
+
+/* catalog gives names to NOTE events and must outlive the join. NULL when memory is short. */
+struct vmt_join *vmt_join_new(const struct vmt_catalog *catalog, vmt_event_fn *emit, void *context);
+void vmt_join_free(struct vmt_join *join);
+
+/* A thread that the session knows: vcpu < 0 for a helper thread (emulator, iothread, vhost). */
+int vmt_join_thread(struct vmt_join *join, uint32_t tid, uint32_t domain, int vcpu);
+
+void vmt_join_push(struct vmt_join *join, const struct vmt_rec *rec);
+
+/* The domain is paused, stopped or resumed at time_ns: the time to the resume is not the guest's.
+ */
+void vmt_join_mark(struct vmt_join *join, uint64_t time_ns, uint32_t domain, const char *name);
+
+/* The end: open exits are emitted without a duration. */
+void vmt_join_flush(struct vmt_join *join);
+
+struct vmt_join_counts {
+	uint64_t entries, exits, failed_entries, unmatched_exits, unmatched_entries, untracked;
+};
+struct vmt_join_counts vmt_join_counts(const struct vmt_join *join);
+
+#endif

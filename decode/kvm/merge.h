@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_KVM_MERGE_H
+#define VMT_KVM_MERGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/kvm/rec.h"
+
+/*
+ * Puts recs of several rings into time order with bounded memory. Rings are written one after the
+ * other in rounds: after vmt_merge_round() nothing older than the newest rec of the round before
+ * may come (perf's FINISHED_ROUND, the .vmt ROUND chunk). Where rounds are absent or larger than
+ * the bound, the oldest half is let go, and a rec that then comes too late is passed on at once and
+ * counted in `late`.
+ */
+struct vmt_merge;
+
+/* max_recs bounds the memory: about 100 bytes a rec. NULL when memory is short. */
+struct vmt_merge *vmt_merge_new(size_t max_recs);
+void vmt_merge_free(struct vmt_merge *merge);
+
+typedef void vmt_rec_fn(void *context, const struct vmt_rec *rec);
+
+/* Recs go to `emit` in order of time, equal times in order of arrival. */
+void vmt_merge_push(struct vmt_merge *merge, const struct vmt_rec *rec, vmt_rec_fn *emit,
+		    void *context);
+void vmt_merge_round(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
+void vmt_merge_flush(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
+
+/* How many recs were passed on after a younger one. */
+uint64_t vmt_merge_late(const struct vmt_merge *merge);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_RING_RING_H
+#define VMT_RING_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/diag.h"
+
+/*
+ * Records of perf's rings (include/uapi/linux/perf_event.h), as they stand in a ring, a .vmt chunk
+ * or the data section of a perf.data: little endian, a header of 8 bytes, a size that is a multiple
+ * of
+ * 8. Pure: bytes in, structs out.
+ */
+
+/* One event of a capture: what is needed to read its records. */
+struct vmt_ring_attr {
+	uint32_t type;	 /* perf_event_attr.type: 2 = tracepoint, 1 = software, … */
+	uint64_t config; /* tracepoint: its id */
+	uint64_t sample_type;
+	uint64_t read_format;
+	uint64_t flags; /* the bit field of perf_event_attr at offset 40 */
+	uint64_t branch_sample_type;
+};
+
+#define VMT_RING_FLAG_SAMPLE_ID_ALL (UINT64_C(1) << 18)
+
+enum vmt_ring_type { /* PERF_RECORD_* */
+		     VMT_RING_MMAP = 1,
+		     VMT_RING_LOST = 2,
+		     VMT_RING_COMM = 3,
+		     VMT_RING_EXIT = 4,
+		     VMT_RING_THROTTLE = 5,
+		     VMT_RING_UNTHROTTLE = 6,
+		     VMT_RING_FORK = 7,
+		     VMT_RING_SAMPLE = 9,
+		     VMT_RING_MMAP2 = 10,
+		     VMT_RING_AUX = 11,
+		     VMT_RING_ITRACE_START = 12,
+		     VMT_RING_LOST_SAMPLES = 13,
+		     VMT_RING_SWITCH = 14,
+		     VMT_RING_SWITCH_CPU_WIDE = 15,
+		     VMT_RING_USER_FIRST = 64, /* from here on: written by perf, no trailer */
+};
+
+#define VMT_RING_MISC_SWITCH_OUT	 0x2000u
+#define VMT_RING_MISC_SWITCH_OUT_PREEMPT 0x4000u
+
+/* A record taken apart. Pointers point into the input. */
+struct vmt_ring_record {
+	uint32_t type;
+	uint16_t misc;
+	uint16_t size;
+	const uint8_t *body; /* after the 8 bytes of the header, before any trailer */
+	uint16_t body_len;
+	bool has_time, has_tid, has_cpu, has_id, has_ip;
+	uint64_t time_ns; /* perf clock */
+	uint32_t pid, tid, cpu;
+	uint64_t id; /* IDENTIFIER or ID */
+	uint64_t ip;
+	const uint8_t *raw; /* SAMPLE with PERF_SAMPLE_RAW, else NULL */
+	uint32_t raw_len;
+	uint64_t lost; /* LOST, LOST_SAMPLES: how many records */
+};
+
+/*
+ * The attrs of a capture and which id belongs to which. Filled before records are read; a record is
+ * read by the attr that its id names, or by the only attr when there is one. Owned by the caller
+ * through vmt_ring_set_free.
+ */
+struct vmt_ring_set;
+
+/* NULL when memory is short. */
+struct vmt_ring_set *vmt_ring_set_new(void);
+void vmt_ring_set_free(struct vmt_ring_set *set);
+
+/*
+ * Adds an attr with its ids (nr_ids may be 0). Returns its index >= 0, VMT_E_LIMIT beyond 4096
+ * attrs or 1 Mi ids, VMT_E_UNSUPPORTED for sample types this version cannot step over, VMT_E_NOMEM.
+ */
+int vmt_ring_set_add(struct vmt_ring_set *set, const struct vmt_ring_attr *attr,
+		     const uint64_t *ids, size_t nr_ids);
+
+/* How many attrs, and one of them (NULL beyond the end). */
+size_t vmt_ring_set_count(const struct vmt_ring_set *set);
+const struct vmt_ring_attr *vmt_ring_set_attr(const struct vmt_ring_set *set, size_t index);
+
+/*
+ * Takes the first record of bytes[0..len) apart. Returns its size in bytes (> 0) and fills *out
+ * and, unless NULL, *attr_index (-1 for none); VMT_E_TRUNCATED when len is shorter than the record
+ * or its header; VMT_E_DAMAGED when the size is below 8, not a multiple of 8, or the contents do
+ * not fit. On VMT_E_DAMAGED out->size holds the claimed size.
+ */
+int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
+		   struct vmt_ring_record *out, int *attr_index);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_CAPTURE_CAPTURE_H
+#define VMT_CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/diag.h"
+#include "decode/store/store.h"
+#include "host/domain/domain.h"
+
+/*
+ * Capture into a .vmt: rings of the kernel's tracepoints (backend kvm, sched) or a recorded file at
+ * its own pace (backend replay). The owner calls vmt_capture_drain at least every flush interval.
+ */
+struct vmt_capture_options {
+	const char *backend;	  /* auto, or a comma list of kvm, sched; or replay:FILE */
+	uint64_t buffer_bytes;	  /* all rings together; 0: 64 MiB */
+	const char *session_json; /* the session document, written first and repeated */
+};
+
+struct vmt_capture;
+
+/*
+ * Opens everything for the domains (which must outlive the capture and may be refreshed by it) and
+ * starts. VMT_E_PERMISSION names the capability, sysctl or path; VMT_E_CAPABILITY says what the
+ * kernel lacks.
+ */
+int vmt_capture_open(struct vmt_capture **out, const struct vmt_capture_options *options,
+		     struct vmt_domains *domains, struct vmt_store_writer *store,
+		     struct vmt_diag *diag);
+
+/* Descriptor that becomes readable when a ring reaches its watermark; for epoll. */
+int vmt_capture_fd(const struct vmt_capture *capture);
+
+/*
+ * Moves what the rings hold into the store, writes a ROUND, looks for new threads. VMT_E_FULL: the
+ * store is full (the capture goes on and counts the loss); 1 when the source has ended (replay).
+ */
+int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
+
+/* A domain changed (from vmt_watch): the mark is stored, threads and TSC snapshots are read again.
+ */
+int vmt_capture_mark(struct vmt_capture *capture, uint32_t domain, const char *name,
+		     const char *detail, struct vmt_diag *diag);
+
+struct vmt_capture_stats {
+	uint64_t records, bytes, lost_records, rings, descriptors, threads;
+	uint64_t exits;	 /* kvm_exit samples seen, by tracepoint id */
+	uint64_t cpu_ns; /* own CPU time */
+};
+struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
+
+/* Stops, drains once more and frees. Does not close the store. */
+int vmt_capture_close(struct vmt_capture *capture, struct vmt_diag *diag);
+
+#endif

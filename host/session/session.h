@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_SESSION_SESSION_H
+#define VMT_SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "decode/base/diag.h"
+#include "host/domain/domain.h"
+
+/*
+ * Sessions: a recorder process each, known by a directory under /run/vmtrace (root) or
+ * $XDG_RUNTIME_DIR/vmtrace with a state file and a control socket (SO_PEERCRED checked).
+ */
+struct vmt_session_options {
+	struct vmt_domain_query query;
+	const char *backend; /* auto, kvm,sched, replay:FILE */
+	const char *output;  /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
+	bool force, compress;
+	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
+};
+
+struct vmt_session_info {
+	char id[40]; /* s-<time>-<pid> */
+	pid_t pid;
+	char file[512];
+	char domains[256]; /* names, comma separated */
+	char state[16];	   /* running, stale, stopped */
+	uint64_t start_realtime_ns, elapsed_ns, file_bytes, records, exits, lost_records;
+	uint64_t bytes_per_minute; /* predicted size */
+	char backend[64];
+	char last_error[256];
+};
+
+/*
+ * Starts a recorder in the background and returns once capture runs. VMT_E_EXISTS when a domain
+ * already has a session (diag names it).
+ */
+int vmt_session_start(const struct vmt_session_options *options, struct vmt_session_info *info,
+		      struct vmt_diag *diag);
+
+/*
+ * The same in the foreground until stop_fd becomes readable, the duration is over or the source
+ * ends; `live` is called about 4 times a second.
+ */
+typedef void vmt_session_live_fn(void *context, const struct vmt_session_info *info);
+int vmt_session_record(const struct vmt_session_options *options, int stop_fd,
+		       vmt_session_live_fn *live, void *context, struct vmt_session_info *info,
+		       struct vmt_diag *diag);
+
+/* All sessions of this user (root: all); stale ones of killed recorders are recognised and cleaned.
+ */
+int vmt_session_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
+
+/* Finds one by id or domain name (NULL: the only one). VMT_E_NOT_FOUND. */
+int vmt_session_find(const char *what, struct vmt_session_info *out, struct vmt_diag *diag);
+int vmt_session_stop(const struct vmt_session_info *session, struct vmt_session_info *final,
+		     struct vmt_diag *diag);
+int vmt_session_snapshot(const struct vmt_session_info *session, const char *output, bool force,
+			 struct vmt_session_info *info, struct vmt_diag *diag);
+
+/* Newest finished or running session's file (of a domain unless NULL). VMT_E_NOT_FOUND. */
+int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag);
+
+#endif
