@@ -52,6 +52,26 @@ static void global_options(void)
 		option_line(&rows[i]);
 }
 
+/* Names alone, wrapped. */
+static void global_names(void)
+{
+	size_t count;
+	const struct vmt_option_row *rows = vmt_options(&count);
+	size_t at = 0;
+
+	for (size_t i = 0; i < count && vmt_option_is_global(&rows[i]); i++) {
+		size_t len = strlen(rows[i].name) + 3;
+
+		if (at + len > HELP_WIDTH) {
+			putchar('\n');
+			at = 0;
+		}
+		printf("%s--%s", at ? " " : "  ", rows[i].name);
+		at += at ? len : len + 1;
+	}
+	putchar('\n');
+}
+
 void vmt_help_print(void)
 {
 	size_t count;
@@ -96,8 +116,8 @@ void vmt_help_verb_print(const struct vmt_verb_row *verb)
 		own = true;
 		option_line(&rows[i]);
 	}
-	printf("\nOptions of every verb:\n");
-	global_options();
+	printf("\nOptions of every verb (vmtrace --help explains them):\n");
+	global_names();
 	printf("\nExamples:\n");
 	for (const char *line = verb->examples; *line;) {
 		int len = (int)strcspn(line, "\n");
