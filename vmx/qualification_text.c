@@ -86,8 +86,10 @@ static void exception_text(struct vmx_text *t, uint64_t q, uint32_t intr_info)
 		add_dec(t, "vector ", info.vector);
 	if (info.vector == 1)
 		debug_text(t, q);
-	if (info.vector == 14)
-		add_hex(t, "at ", q);
+	if (info.vector == 14) {
+		vmx_text_str(t, " at ");
+		vmx_text_hex(t, q);
+	}
 	add_flag(t, info.type > 3, vmx_intr_type_name(info.type));
 	add_flag(t, info.nmi_unblocking, "NMI unblocking by IRET");
 }
@@ -320,7 +322,6 @@ static void npf_text(struct vmx_text *t, uint64_t error, uint64_t gpa)
 	add_name(t, vmx_gpa_name(gpa));
 	add_flag(t, error & 1, "page present");
 	add_flag(t, !(error & 1), "page not present");
-	add_flag(t, error >> 2 & 1, "user");
 	add_flag(t, error >> 3 & 1, "reserved bits");
 	add_flag(t, error >> 6 & 1, "shadow stack");
 	add_flag(t, error >> 31 & 1, "RMP");
