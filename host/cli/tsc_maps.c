@@ -147,6 +147,8 @@ static int take_snapshot(struct vmt_tsc_maps *maps, const struct vmt_vcpu_tsc *s
 		maps->left_out++;
 		return 0;
 	}
+	if (v->last.snapshots && same_map(&v->last.map, &map) && s->host_ns <= v->last.to_ns)
+		return 0; /* metadata repeats in the file */
 	if (!v->last.snapshots || !same_map(&v->last.map, &map)) {
 		err = close_interval(maps, v, diag);
 		if (err)
