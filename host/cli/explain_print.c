@@ -158,7 +158,7 @@ static void copy_ascii(char *dst, size_t size, const char *src)
 	size_t n = 0;
 
 	for (; *src && n + 1 < size; src++)
-		dst[n++] = *src < ' ' || *src > '~' ? '?' : *src;
+		dst[n++] = (char)(*src < ' ' || *src > '~' ? '?' : *src);
 	dst[n] = '\0';
 }
 

@@ -35,7 +35,7 @@ static void answer_unknown(struct vmt_explain *e, const char *query, const char 
 	size_t n = 0;
 
 	for (const char *s = query; *s && n + 1 < sizeof(a.what); s++)
-		a.what[n++] = *s < ' ' || *s > '~' ? '?' : *s;
+		a.what[n++] = (char)(*s < ' ' || *s > '~' ? '?' : *s);
 	snprintf(a.title, sizeof(a.title), "not in the tables of this version");
 	vmt_explain_answer(e, query, &a);
 }
