@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "decode/base/diag.h"
+#include "host/domain/hostfs.h"
 
 /*
  * Virtual machines of this host: by libvirt, or by /proc alone for KVM processes that libvirt does
@@ -40,7 +41,9 @@ struct vmt_domain {
 	char type[16];	/* kvm, qemu, test, … */
 	char uri[256];
 	pid_t pid; /* VMM, 0 unknown */
-	const char *pid_source;
+	const char
+		*pid_source;   /* static text: "pid file", "status file", "command line", "--pid" */
+	uint64_t pid_start;    /* start time of the process in clock ticks: tells a recycled pid */
 	int vm_fd;	       /* descriptor of the kvm VM in the VMM, -1 unknown */
 	char debugfs[300];     /* /sys/kernel/debug/kvm/<pid>-<fd>, "" when there is none */
 	uint64_t host_tsc_khz; /* 0 unknown */
@@ -50,7 +53,8 @@ struct vmt_domain {
 	size_t nr_vcpus, nr_helpers;
 	struct vmt_vcpu *vcpus;
 	struct vmt_helper *helpers;
-	char note[256]; /* why something is missing, "" */
+	char note[256];		     /* why something is missing, "" */
+	const struct vmt_hostfs *fs; /* as in the query; NULL: this host's */
 };
 
 struct vmt_domains {
@@ -66,7 +70,8 @@ struct vmt_domain_query {
 	const pid_t *pids; /* --pid */
 	size_t nr_pids;
 	bool use_monitor; /* query-cpus-fast over a read-write connection (taints the domain) */
-	unsigned int deadline_ms; /* per call, 0: 3000 */
+	unsigned int deadline_ms;    /* per call, 0: 3000 */
+	const struct vmt_hostfs *fs; /* NULL: this host's files; must outlive the domains */
 };
 
 /*
@@ -78,9 +83,15 @@ int vmt_domains_find(struct vmt_domains *out, const struct vmt_domain_query *que
 		     struct vmt_diag *diag);
 void vmt_domains_free(struct vmt_domains *domains);
 
-/* Reads tids, helpers, offsets and ratios again (hotplug). VMT_E_NOT_FOUND when the process is
- * gone. */
+/*
+ * Reads tids, helpers, offsets and ratios again (hotplug), from this host's files alone.
+ * VMT_E_NOT_FOUND when the process is gone (also when its pid now belongs to another). A domain
+ * without a process (libvirt's test driver) stays as it is.
+ */
 int vmt_domain_refresh(struct vmt_domain *domain, struct vmt_diag *diag);
+
+/* VMT_E_NOT_FOUND, saying so, when libvirt knows the domain and it is not active. */
+int vmt_domain_require_running(const struct vmt_domain *domain, struct vmt_diag *diag);
 
 /* ---- life of domains, while a session runs ---- */
 struct vmt_watch;
@@ -98,6 +109,7 @@ void vmt_watch_close(struct vmt_watch *watch);
 
 /* ---- what findings quote from the XML ---- */
 struct vmt_xml_facts {
+	char domain_type[16]; /* kvm, qemu, test, … */
 	char machine[64], cpu_mode[24], cpu_model[64];
 	bool has_tsc_hz;
 	uint64_t tsc_hz;
