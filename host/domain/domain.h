@@ -93,16 +93,47 @@ int vmt_domain_refresh(struct vmt_domain *domain, struct vmt_diag *diag);
 /* VMT_E_NOT_FOUND, saying so, when libvirt knows the domain and it is not active. */
 int vmt_domain_require_running(const struct vmt_domain *domain, struct vmt_diag *diag);
 
+/* ---- counters that cost no tracing ---- */
+struct vmt_counter {
+	int vcpu;      /* -1: of the whole VM */
+	char name[48]; /* as KVM calls it: exits, halt_exits, …; libvirt's: time, wait, delay (ns)
+			*/
+	uint64_t value;
+};
+struct vmt_counters {
+	size_t count;
+	struct vmt_counter *items;
+	const char *source; /* "libvirt", "debugfs" */
+};
+/*
+ * By libvirt's domain statistics (QEMU's query-stats), else by debugfs. VMT_E_PERMISSION: debugfs
+ * refuses them (EPERM under kernel lockdown); VMT_E_CAPABILITY: neither knows them; VMT_E_TIMEOUT.
+ */
+int vmt_domain_counters(const struct vmt_domain *domain, struct vmt_counters *out,
+			struct vmt_diag *diag);
+void vmt_counters_free(struct vmt_counters *counters);
+
 /* ---- life of domains, while a session runs ---- */
 struct vmt_watch;
 struct vmt_watch_event {
-	char uuid[40];
-	const char *name;   /* started, paused, resumed, reset, stopped, migrated-away,
-			       connection-lost, … */
-	const char *detail; /* static text */
+	char uuid[40];	       /* "" for connection-lost and connection-back */
+	const char *name;      /* started, paused, resumed, reset, stopped, crashed, migrated-away,
+				  hotplug, agent-connected, agent-disconnected, connection-lost,
+				  connection-back */
+	const char *detail;    /* static text, "" when there is none */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC when libvirt told it */
 };
-/* Opens an own connection with events and keepalive; survives a restart of libvirtd. */
+
+/*
+ * Opens an own read-only connection with events and keepalive; it survives a restart of libvirtd
+ * and tells what changed meanwhile (detail "while disconnected"). Open it in the process that uses
+ * it (threads do not survive a fork). Errors as vmt_domains_find.
+ */
 int vmt_watch_open(struct vmt_watch **out, const char *uri, struct vmt_diag *diag);
+
+/* The same over a read-write connection: also agent-connected and agent-disconnected. */
+int vmt_watch_open_agent(struct vmt_watch **out, const char *uri, struct vmt_diag *diag);
+
 /* Next event, de-duplicated: 1; 0 when there is none within timeout_ms. */
 int vmt_watch_next(struct vmt_watch *watch, unsigned int timeout_ms, struct vmt_watch_event *event);
 void vmt_watch_close(struct vmt_watch *watch);
@@ -117,7 +148,7 @@ struct vmt_xml_facts {
 	unsigned int nr_vcpus, nr_iothreads;
 	bool has_vsock, has_agent_channel, agent_connected, pmu_off, kvm_hidden;
 	uint32_t vsock_cid;
-	char agent_path[128];
+	char agent_path[128], agent_alias[32];
 	char pinning[200];
 };
 /* libxml2 without network and entities; at most 4 MiB. VMT_E_DAMAGED, VMT_E_LIMIT. */

@@ -13,6 +13,7 @@
 struct facts_walk {
 	struct vmt_xml_facts *facts;
 	char channel_path[128]; /* of the channel that is open */
+	bool channel_is_agent;
 	uint64_t current_vcpus; /* <vcpu current='N'>, 0 none */
 };
 
@@ -106,6 +107,7 @@ static void take_channel(struct facts_walk *walk, const struct vmt_xml_node *nod
 {
 	(void)node;
 	walk->channel_path[0] = '\0';
+	walk->channel_is_agent = false;
 }
 
 static void take_channel_source(struct facts_walk *walk, const struct vmt_xml_node *node)
@@ -113,16 +115,24 @@ static void take_channel_source(struct facts_walk *walk, const struct vmt_xml_no
 	vmt_xml_attr(node, "path", walk->channel_path, sizeof(walk->channel_path));
 }
 
-/* libvirt writes the source before the target of a channel. */
+/* libvirt writes a channel's source, then its target, then its alias. */
 static void take_channel_target(struct facts_walk *walk, const struct vmt_xml_node *node)
 {
 	struct vmt_xml_facts *facts = walk->facts;
 
 	if (!vmt_xml_attr_is(node, "name", AGENT_CHANNEL))
 		return;
+	walk->channel_is_agent = true;
 	facts->has_agent_channel = true;
 	facts->agent_connected = vmt_xml_attr_is(node, "state", "connected");
 	memcpy(facts->agent_path, walk->channel_path, sizeof(facts->agent_path));
+}
+
+static void take_channel_alias(struct facts_walk *walk, const struct vmt_xml_node *node)
+{
+	if (walk->channel_is_agent)
+		vmt_xml_attr(node, "name", walk->facts->agent_alias,
+			     sizeof(walk->facts->agent_alias));
 }
 
 static void take_pmu(struct facts_walk *walk, const struct vmt_xml_node *node)
@@ -177,6 +187,7 @@ static const struct {
 	{ "/domain/devices/channel", take_channel },
 	{ "/domain/devices/channel/source", take_channel_source },
 	{ "/domain/devices/channel/target", take_channel_target },
+	{ "/domain/devices/channel/alias", take_channel_alias },
 };
 
 #define HYPERV "/domain/features/hyperv/"
