@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "decode/export/utf8.h"
+#include "decode/io/sys.h"
 
 void vmt_out_init(struct vmt_out *out, int fd, const struct vmt_io_ops *ops)
 {
@@ -31,7 +32,7 @@ void vmt_out_flush(struct vmt_out *out)
 			out->written += (uint64_t)n;
 		} else if (n == 0) {
 			out->sys_errno = EIO;
-		} else if (errno != EINTR && errno != EAGAIN) {
+		} else if (!vmt_io_again(out->fd, errno, true)) {
 			out->sys_errno = errno;
 			out->gone = errno == EPIPE;
 		}
