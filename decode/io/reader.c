@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
-#include "decode/io/wait.h"
+#include "decode/io/sys.h"
 
 #define READER_BUFFER (1u << 20)
 
