@@ -91,9 +91,13 @@ build_exits() {
 
 command_line="console=ttyS0 quiet mitigations=off tsc=reliable cryptomgr.notests panic=-1"
 
-# make_initrd KVM_MODULE: busybox, the module, the VM program and guest_exits.sh in $W/initrd.gz.
+# make_initrd MODULE...: busybox, the modules, the VM program and guest_exits.sh in $W/initrd.gz.
 make_initrd() {
-    "$images/initramfs.sh" -k "$kernel" -o "$W/initrd.gz" -i "$images/init" -m "$1" \
+    local modules=() m
+    for m; do
+        modules+=(-m "$m")
+    done
+    "$images/initramfs.sh" -k "$kernel" -o "$W/initrd.gz" -i "$images/init" "${modules[@]}" \
         -f "$W/exits" -f "$top/tests/live/guest_exits.sh:/lab.sh"
 }
 
