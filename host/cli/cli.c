@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How the program speaks of errors, and which exit status they give. */
+#include "host/cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	enum vmt_err code;
+	enum vmt_exit_status status;
+} statuses[] = {
+	{ VMT_E_USAGE, VMT_STATUS_USAGE },
+	{ VMT_E_NOT_FOUND, VMT_STATUS_NO_DOMAIN },
+	{ VMT_E_PERMISSION, VMT_STATUS_NOT_PERMITTED },
+	{ VMT_E_CAPABILITY, VMT_STATUS_NO_CAPABILITY },
+	{ VMT_E_DAMAGED, VMT_STATUS_LOSS },
+	{ VMT_E_TRUNCATED, VMT_STATUS_LOSS },
+};
+
+/* Text that may come from a file, a guest or a name: control characters become '?'. */
+static void put_safe(const char *text)
+{
+	for (; *text; text++)
+		fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, stderr);
+}
+
+static void put_line(const char *prefix, const char *text)
+{
+	fputs(prefix, stderr);
+	put_safe(text);
+	fputc('\n', stderr);
+}
+
+int vmt_cli_fail(const struct vmt_diag *diag)
+{
+	fputs("vmtrace: error: ", stderr);
+	put_safe(diag->what[0] ? diag->what : "unknown error");
+	if (diag->has_offset)
+		fprintf(stderr, " (at offset %llu)", (unsigned long long)diag->offset);
+	fputc('\n', stderr);
+	if (diag->cure[0])
+		put_line("  ", diag->cure);
+	if (diag->code == VMT_E_NOT_FOUND && diag->sys_errno)
+		return VMT_STATUS_FAILURE; /* a file, not a domain */
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		if (statuses[i].code == diag->code)
+			return (int)statuses[i].status;
+	}
+	return VMT_STATUS_FAILURE;
+}
+
+int vmt_cli_usage(const struct vmt_cli *cli, const char *what, const char *cure)
+{
+	put_line("vmtrace: error: ", what);
+	if (cure && *cure)
+		put_line("  ", cure);
+	else if (cli->verb)
+		fprintf(stderr, "  vmtrace %s --help says how it is used\n", cli->verb);
+	return VMT_STATUS_USAGE;
+}
+
+void vmt_cli_warn(const struct vmt_cli *cli, const char *what)
+{
+	if (!cli->quiet)
+		put_line("vmtrace: warning: ", what);
+}

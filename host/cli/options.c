@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The one table of options: parser, --help, man pages and completion all read it. Global options
+ * come first, up to the row `help`.
+ */
+#include "host/cli/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_domain(struct vmt_cli *cli, const char *value, const char **why)
+{
+	if (cli->nr_domains == VMT_CLI_LIST_MAX || !*value) {
+		*why = *value ? "at most 64 domains" : "a name, id or UUID";
+		return false;
+	}
+	cli->domains[cli->nr_domains++] = value;
+	return true;
+}
+
+static bool read_pid(struct vmt_cli *cli, const char *value, const char **why)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(value, &end, 0);
+	*why = "a process id";
+	if (errno || *end || end == value || pid <= 0 || pid > 0x7fffffff)
+		return false;
+	*why = "at most 64 processes";
+	if (cli->nr_pids == VMT_CLI_LIST_MAX)
+		return false;
+	cli->pids[cli->nr_pids++] = (pid_t)pid;
+	return true;
+}
+
+/* "0,2-3": numbers below 64. */
+static bool read_vcpus(struct vmt_cli *cli, const char *value, const char **why)
+{
+	const char *p = value;
+	uint64_t mask = 0;
+
+	*why = "numbers and ranges below 64, as in 0,2-3";
+	do {
+		char *end;
+		unsigned long first, last;
+
+		if (*p < '0' || *p > '9')
+			return false;
+		first = last = strtoul(p, &end, 10);
+		if (*end == '-') {
+			p = end + 1;
+			if (*p < '0' || *p > '9')
+				return false;
+			last = strtoul(p, &end, 10);
+		}
+		if (last < first || last > 63)
+			return false;
+		for (unsigned long n = first; n <= last; n++)
+			mask |= UINT64_C(1) << n;
+		p = end;
+	} while (*p++ == ',');
+	if (p[-1])
+		return false;
+	cli->vcpu_list = value;
+	cli->vcpu_mask = mask;
+	return true;
+}
+
+static bool read_format(struct vmt_cli *cli, const char *value, const char **why)
+{
+	static const char *const names[] = { "text", "json", "csv" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			cli->format = (enum vmt_out_format)i;
+			cli->has_format = true;
+			return true;
+		}
+	}
+	*why = "text, json or csv";
+	return false;
+}
+
+/* One end of --time: seconds with decimals, or N%. Empty: open. */
+static bool read_time_end(const char *text, size_t len, bool *has, double *value, bool *percent)
+{
+	char copy[64], *end;
+
+	*has = len != 0;
+	if (!len)
+		return true;
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	errno = 0;
+	*value = strtod(copy, &end);
+	*percent = *end == '%';
+	if (*percent)
+		end++;
+	return !errno && !*end && end != copy && *value >= 0 && *value < 1e10 &&
+	       !(*percent && *value > 100);
+}
+
+static bool read_time(struct vmt_cli *cli, const char *value, const char **why)
+{
+	struct vmt_input_options *w = &cli->window;
+	const char *comma = strchr(value, ',');
+	bool from_percent = false, to_percent = false;
+
+	*why = "A,B in seconds from the start (either may be left off), or N% (the first N "
+	       "percent), or N%,M%";
+	if (!comma) { /* N%: the first N percent */
+		if (!read_time_end(value, strlen(value), &w->has_to, &w->to, &w->percent) ||
+		    !w->percent)
+			return false;
+	} else {
+		if (!read_time_end(value, (size_t)(comma - value), &w->has_from, &w->from,
+				   &from_percent) ||
+		    !read_time_end(comma + 1, strlen(comma + 1), &w->has_to, &w->to, &to_percent))
+			return false;
+		if (w->has_from && w->has_to && (from_percent != to_percent || w->to < w->from))
+			return false;
+		w->percent = from_percent || to_percent;
+	}
+	cli->time_text = value;
+	return true;
+}
+
+static bool read_color(struct vmt_cli *cli, const char *value, const char **why)
+{
+	static const char *const names[] = { "auto", "always", "never" };
+
+	for (int i = 0; i < 3; i++) {
+		if (!strcmp(value, names[i])) {
+			cli->color = i;
+			return true;
+		}
+	}
+	*why = "auto, always or never";
+	return false;
+}
+
+static bool read_max_loss(struct vmt_cli *cli, const char *value, const char **why)
+{
+	char *end;
+
+	errno = 0;
+	cli->max_loss = strtod(value, &end);
+	if (*end == '%')
+		end++;
+	*why = "a percentage from 0 to 100";
+	if (errno || *end || end == value || !(cli->max_loss >= 0 && cli->max_loss <= 100))
+		return false;
+	cli->has_max_loss = true;
+	return true;
+}
+
+static bool read_fail_on(struct vmt_cli *cli, const char *value, const char **why)
+{
+	static const char *const names[] = { "note", "warn", "critical" };
+
+	for (size_t i = 0; i < 3; i++) {
+		if (!strcmp(value, names[i])) {
+			cli->fail_on = (enum vmt_severity)i;
+			cli->has_fail_on = true;
+			return true;
+		}
+	}
+	*why = "note, warn or critical";
+	return false;
+}
+
+static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
+{
+	char *end;
+	unsigned long frac;
+
+	errno = 0;
+	frac = strtoul(value, &end, 0);
+	*why = "the number of fraction bits, 1 to 63 (48 on VMX, 32 on SVM)";
+	if (errno || *end || end == value || frac < 1 || frac > 63)
+		return false;
+	cli->frac = (unsigned int)frac;
+	cli->has_frac = true;
+	return true;
+}
+
+#define AT(m)	   offsetof(struct vmt_cli, m)
+#define CUSTOM(fn) VMT_OPT_CUSTOM, 0, 0, fn
+
+static const struct vmt_option_row rows[] = {
+	{ "connect", 'c', "URI",
+	  "libvirt connection (else LIBVIRT_DEFAULT_URI, else libvirt's default)",
+	  "qemu:///system qemu:///session", VMT_OPT_TEXT, AT(uri), 0, NULL },
+	{ "domain", 'd', "NAME|ID|UUID", "domain to work on (repeatable)", "@domain",
+	  CUSTOM(read_domain) },
+	{ "all", 0, NULL, "all domains, for list also those that are shut off", NULL, VMT_OPT_FLAG,
+	  AT(all), 0, NULL },
+	{ "pid", 0, "PID", "a KVM process that libvirt does not know (repeatable)", NULL,
+	  CUSTOM(read_pid) },
+	{ "vcpu", 0, "LIST", "only these vCPUs, as 0,2-3", NULL, CUSTOM(read_vcpus) },
+	{ "input", 'i', "FILE", "capture to read: .vmt or perf.data; - is standard input", "@file",
+	  VMT_OPT_TEXT, AT(input), 0, NULL },
+	{ "output", 'o', "FILE", "file to write; - is standard output", "@file", VMT_OPT_TEXT,
+	  AT(output), 0, NULL },
+	{ "force", 0, NULL, "replace an existing output", NULL, VMT_OPT_FLAG, AT(force), 0, NULL },
+	{ "format", 0, "FORMAT", "text, json or csv", "text json csv", CUSTOM(read_format) },
+	{ "time", 0, "A,B", "only this part: seconds from the start, or N%", NULL,
+	  CUSTOM(read_time) },
+	{ "tsc", 0, NULL, "show times as host TSC where it is known", NULL, VMT_OPT_FLAG, AT(tsc),
+	  0, NULL },
+	{ "color", 0, "WHEN", "auto, always or never (NO_COLOR is respected)", "auto always never",
+	  CUSTOM(read_color) },
+	{ "verbose", 'v', NULL, "say more: how each fact was found", NULL, VMT_OPT_COUNT,
+	  AT(verbose), 0, NULL },
+	{ "quiet", 'q', NULL, "no warnings and no live line", NULL, VMT_OPT_FLAG, AT(quiet), 0,
+	  NULL },
+	{ "max-loss", 0, "PCT", "exit 6 when more of the bytes or records than this is lost", NULL,
+	  CUSTOM(read_max_loss) },
+	{ "fail-on", 0, "SEVERITY", "exit 10 at a finding of note, warn or critical and above",
+	  "note warn critical", CUSTOM(read_fail_on) },
+	{ "version", 0, NULL, "print the version", NULL, VMT_OPT_FLAG, 0, 0, NULL },
+	{ "help", 'h', NULL, "print help, for a verb when one is given", NULL, VMT_OPT_FLAG, 0, 0,
+	  NULL },
+	/* the verbs' own */
+	{ "backend", 0, "LIST", "auto, a list of kvm,sched, or replay:FILE",
+	  "auto kvm kvm,sched replay:", VMT_OPT_TEXT, AT(backend), 0, NULL },
+	{ "buffer", 0, "SIZE", "memory for all rings together (default 64M)", NULL, VMT_OPT_SIZE,
+	  AT(buffer_bytes), 0, NULL },
+	{ "keep", 0, "TIME", "flight recorder: keep only the last TIME of records", NULL,
+	  VMT_OPT_DURATION, AT(keep_ns), 0, NULL },
+	{ "limit", 0, "SIZE", "largest size of the file (default 4G)", NULL, VMT_OPT_SIZE,
+	  AT(limit_bytes), 0, NULL },
+	{ "duration", 0, "TIME", "stop after TIME (s, ms, us, ns, m, h; default s)", NULL,
+	  VMT_OPT_DURATION, AT(duration_ns), 0, NULL },
+	{ "compress", 0, NULL, "compress chunks with zstd", NULL, VMT_OPT_FLAG, AT(compress), 0,
+	  NULL },
+	{ "monitor", 0, NULL,
+	  "ask QEMU's monitor for threads (needs a read-write connection, taints)", NULL,
+	  VMT_OPT_FLAG, AT(use_monitor), 0, NULL },
+	{ "by", 0, "LIST", "group rows by reason, key, rip, vcpu (default reason,key)",
+	  "reason reason,key reason,rip reason,key,rip reason,vcpu", VMT_OPT_TEXT, AT(by), 0,
+	  NULL },
+	{ "bill", 0, NULL, "the time bill of each vCPU in full", NULL, VMT_OPT_FLAG, AT(bill), 0,
+	  NULL },
+	{ "storms", 0, NULL, "intervals in which the rate of a reason and key jumps", NULL,
+	  VMT_OPT_FLAG, AT(storms), 0, NULL },
+	{ "guest-kallsyms", 0, "FILE", "the guest's /proc/kallsyms, for symbols", "@file",
+	  VMT_OPT_TEXT, AT(guest_kallsyms), 0, NULL },
+	{ "type", 0, "LIST",
+	  "only these events: "
+	  "exit,entry,userspace,switch,wakeup,inject,tsc_write,note,mark,loss,gap",
+	  "exit entry exit,entry exit,gap,loss mark", VMT_OPT_TEXT, AT(types), 0, NULL },
+	{ "to", 0, "SIDE", "convert to guest or host TSC", "guest host", VMT_OPT_TEXT, AT(to), 0,
+	  NULL },
+	{ "offset", 0, "N", "TSC offset in guest units, signed", NULL, VMT_OPT_I64, AT(offset),
+	  AT(has_offset), NULL },
+	{ "mult", 0, "N", "TSC multiplier (default 1 << frac)", NULL, VMT_OPT_U64, AT(mult),
+	  AT(has_mult), NULL },
+	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
+	  "48 32", CUSTOM(read_frac) },
+};
+
+#define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+const struct vmt_option_row *vmt_options(size_t *count)
+{
+	*count = NR_ROWS;
+	return rows;
+}
+
+const struct vmt_option_row *vmt_option_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		if (strlen(rows[i].name) == len && !strncmp(rows[i].name, name, len))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+bool vmt_option_is_global(const struct vmt_option_row *row)
+{
+	return row <= vmt_option_find("help", 4);
+}
+
+bool vmt_verb_takes(const struct vmt_verb_row *verb, const struct vmt_option_row *option)
+{
+	const char *p = verb->options;
+	size_t len = strlen(option->name);
+
+	if (vmt_option_is_global(option))
+		return true;
+	for (; (p = strstr(p, option->name)); p += len) {
+		if ((p == verb->options || p[-1] == ' ') && (!p[len] || p[len] == ' '))
+			return true;
+	}
+	return false;
+}

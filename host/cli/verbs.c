@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The one table of verbs. */
+#include <string.h>
+
+#include "host/cli/options.h"
+
+#define RECORDING "backend buffer keep limit compress duration"
+
+static const struct vmt_verb_row rows[] = {
+	{ "list", "", "domains, their vCPU threads, TSC and what can be traced", "monitor", NULL,
+	  vmt_verb_list, 0, 0, false, false,
+	  "vmtrace list --all\nvmtrace list --format json | jq '.domains[].name'" },
+	{ "doctor", "", "what this host and a domain allow: a line a check, with cause and cure",
+	  "", NULL, vmt_verb_doctor, 0, 0, false, false,
+	  "vmtrace doctor\nvmtrace doctor -d web01" },
+	{ "start", "", "start a capture in the background", RECORDING, NULL, vmt_verb_start, 0, 0,
+	  false, false,
+	  "vmtrace start --domain web01\nvmtrace start -d web01 --keep 30s\nvmtrace start --pid "
+	  "4711 --limit 1G" },
+	{ "stop", "[SESSION]", "stop a capture and print its summary", "", "@session",
+	  vmt_verb_stop, 0, 1, false, false, "vmtrace stop\nvmtrace stop -d web01" },
+	{ "status", "[SESSION]", "running captures: size, events, loss", "", "@session",
+	  vmt_verb_status, 0, 1, false, false, "vmtrace status" },
+	{ "snapshot", "[SESSION]", "copy what a running capture holds into a file of its own", "",
+	  "@session", vmt_verb_snapshot, 0, 1, false, false,
+	  "vmtrace snapshot -d web01 -o slow.vmt" },
+	{ "record", "[-- COMMAND...]",
+	  "capture in the foreground until Ctrl-C, --duration or COMMAND ends", RECORDING, NULL,
+	  vmt_verb_record, 0, 0, false, true,
+	  "vmtrace record -d web01 --duration 10s -o web01.vmt\nvmtrace record -d web01 -- ssh "
+	  "web01 make test" },
+	{ "report", "[FILE]", "where the time went, the findings, how far to trust them, the exits",
+	  "by bill storms guest-kallsyms", "@file", vmt_verb_report, 0, 1, true, false,
+	  "vmtrace report\nvmtrace report web01.vmt --by reason,key,rip --guest-kallsyms kallsyms\n"
+	  "vmtrace report -i perf.data --format json | jq .verdicts" },
+	{ "script", "[FILE]", "events, one a line", "type guest-kallsyms", "@file", vmt_verb_script,
+	  0, 1, true, false,
+	  "vmtrace script web01.vmt --type exit,gap --time 1.5,2\nvmtrace script -i perf.data "
+	  "--format json" },
+	{ "decode", "kvm [FILE]", "records one a line with offset and length, and the loss ledger",
+	  "", "kvm", vmt_verb_decode, 1, 2, true, false, "vmtrace decode kvm web01.vmt" },
+	{ "tsc", "convert VALUE... | show [FILE]",
+	  "TSC offset and scaling: conversion both ways, recorded maps", "to offset mult frac",
+	  "convert show", vmt_verb_tsc, 1, VMT_CLI_LIST_MAX, false, false,
+	  "vmtrace tsc convert --to guest --offset -2995683791 --mult 140737488355328 2995838767\n"
+	  "vmtrace tsc convert --to host -i web01.vmt --vcpu 0 99000000000\nvmtrace tsc show "
+	  "web01.vmt" },
+	{ "explain", "[WHAT...]",
+	  "an exit reason, MSR, port, address, vector or hypercall in words", "",
+	  "exit: msr: port: gpa: vec: user: cpuid: hypercall: hv: qual: cr:", vmt_verb_explain, 0,
+	  VMT_CLI_LIST_MAX, false, false,
+	  "vmtrace explain exit:48\nvmtrace explain msr:0x6e0 port:0x608 qual:30:0x3f80000" },
+};
+
+#define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+const struct vmt_verb_row *vmt_verbs(size_t *count)
+{
+	*count = NR_ROWS;
+	return rows;
+}
+
+const struct vmt_verb_row *vmt_verb_find(const char *name)
+{
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
+	}
+	return NULL;
+}
