@@ -39,6 +39,7 @@ struct vmt_item {
 	 */
 	uint64_t lost_bytes;
 	uint64_t lost_records;
+	uint64_t lost_chunks;  /* .vmt: chunks that are missing or were refused; 0 if not known */
 	bool has_lost_records; /* lost_records is known */
 	const char *loss_kind; /* damaged, truncated, missing-chunks, free-space, size-limit, … */
 };

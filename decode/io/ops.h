@@ -21,6 +21,9 @@ struct vmt_io_ops {
 	int (*fallocate)(int fd, int mode, off_t offset, off_t len);
 	off_t (*lseek)(int fd, off_t offset, int whence);
 	int (*free_bytes)(int fd, uint64_t *bytes); /* fstatvfs: free for this user */
+	int (*ftruncate)(int fd, off_t len);
+	int (*renameat)(int olddirfd, const char *from, int newdirfd, const char *to);
+	int (*unlinkat)(int dirfd, const char *path, int flags);
 };
 
 /* The real system. */

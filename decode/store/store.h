@@ -28,6 +28,7 @@ enum vmt_chunk_type {
 	VMT_CHUNK_LOSS = 9,
 	VMT_CHUNK_INDEX = 10,
 	VMT_CHUNK_END = 11,
+	VMT_CHUNK_FILE = 12, /* the first chunk of a file */
 };
 
 #define VMT_CHUNK_PAYLOAD_MAX (16u << 20) /* before compression */
@@ -35,18 +36,25 @@ enum vmt_chunk_type {
 struct vmt_store_options {
 	const struct vmt_io_ops *ops; /* NULL: the system */
 	bool compress;		      /* zstd for payloads of 512 bytes and more */
-	bool force;		 /* replace an existing file (by a new one, never through a link) */
-	uint64_t limit_bytes;	 /* 0: none; the file never grows beyond it */
+	bool force;	      /* replace an existing file (by a new one, never through a link) */
+	uint64_t limit_bytes; /* 0: none; the file never occupies more (dropped parts do not count)
+			       */
 	uint64_t min_free_bytes; /* 0: no guard; writing stops while less is free */
 	uint64_t keep_ns;	 /* 0: keep all; else older RECORDS are dropped from the front */
+	uint64_t file_id;	 /* 0: a random one; else fixed, so that a file can be made again */
+	uint64_t segment_bytes;	 /* 0: 64 MiB; metadata is repeated at least this often */
 };
 
 struct vmt_store_writer;
 
 /*
  * Creates the file exclusively, mode 0600, never through a link. VMT_E_EXISTS, VMT_E_PERMISSION,
- * VMT_E_IO with diag.
+ * VMT_E_IO with diag; VMT_E_USAGE for a limit below VMT_STORE_LIMIT_MIN. Where keep_ns is asked for
+ * and the file system cannot punch holes, the file grows instead: the result is 0, diag holds
+ * VMT_E_UNSUPPORTED as a warning and totals.keep_unsupported is set.
  */
+#define VMT_STORE_LIMIT_MIN 16384u
+
 int vmt_store_create(struct vmt_store_writer **out, const char *path,
 		     const struct vmt_store_options *options, struct vmt_diag *diag);
 
@@ -55,14 +63,20 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
  * most once, by the write. time_first/last: perf clock, 0 when the chunk has none. VMT_E_FULL: no
  * space, limit or guard; nothing of this chunk is then in the file (a partial write is cut off
  * again) and the loss is kept and written as a LOSS chunk as soon as there is room. VMT_E_IO
- * otherwise.
+ * otherwise, VMT_E_LIMIT for a payload above VMT_CHUNK_PAYLOAD_MAX.
+ *
+ * SESSION (the last), ATTR and FORMAT (all), ANCHOR (the last) and VCPU_TSC (the last of each vCPU)
+ * are remembered and repeated at the start of each segment, so that a reader who finds the front of
+ * the file dropped or damaged still has them. One that could not be written is written before the
+ * next chunk. A segment ends at the first ROUND after segment_bytes, or after an eighth of keep_ns;
+ * keep_ns drops whole segments, once all of a segment's RECORDS are older.
  */
 struct vmt_store_part {
 	const void *bytes;
 	size_t len;
 };
 struct vmt_store_chunk {
-	enum vmt_chunk_type type;
+	enum vmt_chunk_type type; /* up to VMT_CHUNK_LOSS */
 	uint32_t stream;
 	int32_t cpu; /* -1: none */
 	uint64_t time_first_ns, time_last_ns;
@@ -83,9 +97,15 @@ int vmt_store_mark(struct vmt_store_writer *w, const char *json, uint64_t time_n
 int vmt_store_loss(struct vmt_store_writer *w, uint32_t stream, const char *kind, uint64_t bytes,
 		   uint64_t records, uint64_t time_ns, struct vmt_diag *diag);
 
-/* Bytes in the file so far, bytes and records lost so far. */
+/* records: UINT64_MAX when not known. kind: at most 31 of a-z, 0-9 and '-'. */
+
+/* What is in the file so far, and what was lost so far. */
 struct vmt_store_totals {
-	uint64_t file_bytes, payload_bytes, chunks, lost_bytes, lost_chunks;
+	uint64_t file_bytes;	/* length of the file */
+	uint64_t dropped_bytes; /* of these, given back to the file system (keep_ns) */
+	uint64_t payload_bytes, chunks;
+	uint64_t lost_bytes, lost_records, lost_chunks; /* refused for want of room, or failed */
+	bool keep_unsupported; /* keep_ns has no effect on this file system */
 };
 struct vmt_store_totals vmt_store_totals(const struct vmt_store_writer *writer);
 
@@ -99,17 +119,58 @@ void vmt_store_abandon(struct vmt_store_writer *writer);
 
 struct vmt_store_reader;
 
-/* Takes over a reader that stands at the file's start; VMT_E_DAMAGED when it is no .vmt. */
+/*
+ * Whether the input looks like a .vmt: the first 8 bytes are the magic or, when they are damaged, a
+ * good chunk header stands within the first 64 KiB. Moves nothing. Negative: VMT_E_IO, VMT_E_NOMEM.
+ */
+int vmt_store_recognise(struct vmt_reader *reader, struct vmt_diag *diag);
+
+/*
+ * Takes over (on success) a reader that stands at the file's start; VMT_E_DAMAGED when it is no
+ * .vmt, VMT_E_TRUNCATED when it is empty.
+ */
 int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, struct vmt_diag *diag);
 void vmt_store_close(struct vmt_store_reader *store);
 
 /*
  * 1 and the next item; 0 at the end. Damage is an item (VMT_ITEM_LOSS), not an error: after it the
  * reader goes on at the next good chunk. Missing sequence numbers are items as well. Negative only
- * for VMT_E_IO and VMT_E_NOMEM.
+ * for VMT_E_IO and VMT_E_NOMEM. data is aligned to 8. An ATTR or FORMAT that was delivered before
+ * (they repeat in the file) is not delivered again; SESSION, ANCHOR and VCPU_TSC are.
+ *
+ * Kinds of loss the reader finds: damaged (lost_bytes were skipped), missing-chunks (lost_chunks
+ * are absent, no bytes), unsupported (a chunk of a later version), after-end (bytes behind the
+ * end), truncated (the file was not closed in order; lost_bytes of a torn tail, possibly 0), keep
+ * (the front was dropped on purpose: lost_bytes of hole, which the ledger does not count). Those
+ * that the writer noted: no-space, size-limit, free-space, io-error, and the capture's own.
  */
 int vmt_store_next(struct vmt_store_reader *store, struct vmt_item *item, struct vmt_diag *diag);
 
 struct vmt_ledger vmt_store_ledger(const struct vmt_store_reader *store);
+
+/*
+ * Goes to the segment that holds from_ns (perf clock), by the index at the end; the bytes stepped
+ * over are in no ledger. Only before the first vmt_store_next. VMT_E_UNSUPPORTED (and nothing
+ * moves) when the input is a pipe or has no index: then read from the start. Also VMT_E_IO,
+ * VMT_E_NOMEM.
+ */
+int vmt_store_seek(struct vmt_store_reader *store, uint64_t from_ns, struct vmt_diag *diag);
+
+/* ---- copying ---- */
+
+struct vmt_store_snapshot {
+	struct vmt_store_options store; /* of the new file */
+	uint64_t from_ns, to_ns; /* RECORDS wholly before or after are left out; to_ns 0: no end */
+};
+
+/*
+ * Copies what is good in a .vmt that may still be written to into a new, finished file. Losses in
+ * the source become LOSS chunks of the copy; a torn tail is where the other writer stands at the
+ * moment and no loss. On failure no new file is left. totals may be NULL. Errors of
+ * vmt_reader_open, vmt_store_open, vmt_store_create and vmt_store_append.
+ */
+int vmt_store_snapshot(const char *from_path, const char *to_path,
+		       const struct vmt_store_snapshot *options, struct vmt_store_totals *totals,
+		       struct vmt_diag *diag);
 
 #endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <string.h>
+
+#include "decode/io/output.h"
+#include "decode/store/scan.h"
+#include "decode/store/seen.h"
+#include "decode/store/writer.h"
+
+struct copy {
+	const struct vmt_store_snapshot *options;
+	struct vmt_store_writer *to;
+	struct vmt_store_seen seen;
+	bool front_moves; /* the source has keep_ns: its front may vanish while it is read */
+	bool has_records; /* some were copied */
+	bool round_due;	  /* some were copied since the last ROUND */
+};
+
+static bool in_window(const struct copy *c, const struct vmt_store_header *h)
+{
+	if (h->time_last_ns && h->time_last_ns < c->options->from_ns)
+		return false;
+	return !c->options->to_ns || h->time_first_ns <= c->options->to_ns;
+}
+
+static bool wanted(struct copy *c, const struct vmt_store_view *view)
+{
+	const struct vmt_store_header *h = &view->header;
+	struct vmt_store_file_info info;
+
+	if (h->version != VMT_STORE_VERSION || (h->flags & ~VMT_STORE_FLAG_ZSTD))
+		return false;
+	switch (h->type) {
+	case VMT_CHUNK_FILE:
+		c->front_moves =
+			vmt_store_file_decode(view->payload, view->len, &info) && info.keep;
+		return false;
+	case VMT_CHUNK_RECORDS:
+	case VMT_CHUNK_LOSS:
+		return in_window(c, h);
+	case VMT_CHUNK_ROUND:
+		return c->round_due;
+	case VMT_CHUNK_INDEX:
+	case VMT_CHUNK_END:
+		return false;
+	default:
+		return h->type >= VMT_CHUNK_SESSION && h->type <= VMT_CHUNK_LOSS &&
+		       !vmt_store_seen_before(&c->seen, h->type, view->payload, view->len);
+	}
+}
+
+static int copy_chunk(struct copy *c, const struct vmt_store_view *view, struct vmt_diag *diag)
+{
+	const struct vmt_store_header *h = &view->header;
+	struct vmt_store_chunk chunk = { .type = (enum vmt_chunk_type)h->type,
+					 .stream = h->stream,
+					 .cpu = h->cpu,
+					 .time_first_ns = h->time_first_ns,
+					 .time_last_ns = h->time_last_ns,
+					 .nr_parts = 1,
+					 .parts = { { view->payload, view->len } } };
+
+	if (!wanted(c, view))
+		return 0;
+	if (chunk.type == VMT_CHUNK_RECORDS)
+		c->has_records = c->round_due = true;
+	else if (chunk.type == VMT_CHUNK_ROUND)
+		c->round_due = false;
+	return vmt_store_append(c->to, &chunk, diag);
+}
+
+static int copy_gap(struct copy *c, const struct vmt_store_gap *gap, struct vmt_diag *diag)
+{
+	struct vmt_store_loss_info info = { .bytes = gap->bytes, .chunks = gap->chunks };
+	uint8_t payload[VMT_STORE_LOSS_LEN + VMT_STORE_KIND_MAX];
+	struct vmt_store_chunk chunk = {
+		.type = VMT_CHUNK_LOSS, .stream = VMT_STORE_ANY_STREAM, .cpu = -1, .nr_parts = 1
+	};
+
+	if (!strcmp(gap->kind, "truncated") || !strcmp(gap->kind, "after-end") ||
+	    !strcmp(gap->kind, "keep") || (c->front_moves && !c->has_records))
+		return 0;
+	vmt_store_kind_copy(info.kind, gap->kind, strlen(gap->kind));
+	chunk.parts[0] = (struct vmt_store_part){ payload, vmt_store_loss_encode(&info, payload) };
+	return vmt_store_append(c->to, &chunk, diag);
+}
+
+/* Up to the size the source has now: a writer that is faster than the copy would hold it forever.
+ */
+static int copy_all(struct copy *c, struct vmt_store_scan *scan, struct vmt_diag *diag)
+{
+	uint64_t size = vmt_reader_size(scan->reader);
+	struct vmt_store_view view;
+	struct vmt_store_gap gap;
+	int found, err = 0;
+
+	while (!err && (found = vmt_store_scan_next(scan, &view, &gap, diag)) != 0) {
+		if (found < 0)
+			err = found;
+		else if (found == VMT_STORE_FOUND_GAP)
+			err = copy_gap(c, &gap, diag);
+		else if (size && view.offset >= size)
+			break;
+		else
+			err = copy_chunk(c, &view, diag);
+	}
+	return err;
+}
+
+static int snapshot_from(struct vmt_reader *reader, const char *to_path,
+			 const struct vmt_store_snapshot *options, struct vmt_store_totals *totals,
+			 struct vmt_diag *diag)
+{
+	struct copy c = { .options = options };
+	struct vmt_store_scan scan;
+	int err = vmt_store_recognise(reader, diag);
+
+	if (err <= 0)
+		return err < 0 ? err
+			       : vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no .vmt file",
+					     "it does not begin with the mark of one");
+	err = vmt_store_create_late(&c.to, to_path, &options->store, diag);
+	if (err)
+		return err;
+	vmt_store_scan_init(&scan, reader);
+	err = copy_all(&c, &scan, diag);
+	vmt_store_scan_free(&scan);
+	vmt_store_seen_free(&c.seen);
+	if (totals)
+		*totals = vmt_store_totals(c.to);
+	if (!err)
+		return vmt_store_finish(c.to, diag);
+	vmt_store_discard(c.to);
+	return err;
+}
+
+int vmt_store_snapshot(const char *from_path, const char *to_path,
+		       const struct vmt_store_snapshot *options, struct vmt_store_totals *totals,
+		       struct vmt_diag *diag)
+{
+	struct vmt_reader *reader;
+	int err = vmt_reader_open(&reader, from_path, options->store.ops, diag);
+
+	if (err)
+		return err;
+	err = snapshot_from(reader, to_path, options, totals, diag);
+	vmt_reader_close(reader);
+	return err;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Invariant: tail <= head, both at the start of a record. data_head is read with acquire, so that
+ * the records below it are seen whole; data_tail is written with release, after the last byte of
+ * the records below it has been read (linux/perf_event.h, struct perf_event_mmap_page). Records
+ * begin at multiples of 8, so that no 8-byte word wraps round the ring's end.
+ */
+#include "host/capture/ring.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define TRAILER_BYTES	   32u /* TID, TIME, CPU, IDENTIFIER */
+#define TRAILER_TIME	   24u /* from the end */
+#define SAMPLE_TIME	   24u
+#define SAMPLE_RAW_ID	   44u /* common_type, after the raw size at 40 */
+#define SAMPLE_BYTES_LEAST 48u
+#define LOST_COUNT	   16u
+#define LOST_SAMPLES_COUNT 8u
+
+struct span { /* the chunk under construction */
+	uint64_t first_ns, last_ns;
+	uint64_t start, end; /* ring positions */
+};
+
+static uint64_t load_word(const struct vmt_capture_ring *ring, uint64_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, ring->data + (at & (ring->data_bytes - 1)), sizeof(v));
+	return v;
+}
+
+static void note_time(struct span *span, uint64_t time_ns)
+{
+	if (!span->first_ns || time_ns < span->first_ns)
+		span->first_ns = time_ns;
+	if (time_ns > span->last_ns)
+		span->last_ns = time_ns;
+}
+
+static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint32_t type,
+			 uint16_t size, uint64_t exit_id, struct span *span,
+			 struct vmt_capture_counts *counts)
+{
+	counts->records++;
+	if (type == PERF_RECORD_SAMPLE && size >= SAMPLE_BYTES_LEAST) {
+		/* The id stands in the upper half of the word that starts with the raw size. */
+		uint64_t word = load_word(ring, at + SAMPLE_RAW_ID - 4);
+
+		note_time(span, load_word(ring, at + SAMPLE_TIME));
+		counts->exits += ((word >> 32) & 0xffff) == exit_id;
+		return;
+	}
+	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES) {
+		counts->lost += load_word(ring, at + (type == PERF_RECORD_LOST ? LOST_COUNT :
+										 LOST_SAMPLES_COUNT));
+		counts->overflows++;
+	}
+	counts->throttles += type == PERF_RECORD_THROTTLE;
+	if (type != PERF_RECORD_SAMPLE && size >= 8 + TRAILER_BYTES)
+		note_time(span, load_word(ring, at + size - TRAILER_TIME));
+}
+
+static int flush(const struct vmt_capture_ring *ring, struct span *span, vmt_capture_sink_fn *sink,
+		 void *context, struct vmt_capture_counts *counts, struct vmt_diag *diag)
+{
+	size_t len = (size_t)(span->end - span->start);
+	size_t at = (size_t)(span->start & (ring->data_bytes - 1));
+	size_t head = ring->data_bytes - at < len ? ring->data_bytes - at : len;
+	struct vmt_store_chunk chunk = {
+		.type = VMT_CHUNK_RECORDS,
+		.stream = ring->stream,
+		.cpu = ring->cpu,
+		.time_first_ns = span->first_ns,
+		.time_last_ns = span->last_ns,
+		.nr_parts = len > head ? 2 : 1,
+		.parts = { { ring->data + at, head }, { ring->data, len - head } },
+	};
+	int err = len ? sink(context, &chunk, diag) : 0;
+
+	if (err)
+		counts->unstored += len;
+	else
+		counts->bytes += len;
+	if (span->first_ns && (!counts->first_ns || span->first_ns < counts->first_ns))
+		counts->first_ns = span->first_ns;
+	if (span->last_ns > counts->last_ns)
+		counts->last_ns = span->last_ns;
+	__atomic_store_n(&ring->page->data_tail, span->end, __ATOMIC_RELEASE);
+	*span = (struct span){ .start = span->end, .end = span->end };
+	return err;
+}
+
+int vmt_capture_ring_drain(const struct vmt_capture_ring *ring, uint64_t exit_id,
+			   vmt_capture_sink_fn *sink, void *context,
+			   struct vmt_capture_counts *counts, struct vmt_diag *diag)
+{
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = ring->page->data_tail;
+	struct span span = { .start = tail, .end = tail };
+	int first_err = 0, err;
+
+	while (span.end < head) {
+		uint64_t header = load_word(ring, span.end);
+		uint16_t size = (uint16_t)(header >> 48);
+
+		if (size < 8 || size % 8 || size > head - span.end) {
+			err = flush(ring, &span, sink, context, counts, diag);
+			counts->unstored += head - span.end;
+			__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+			if (first_err || err)
+				return first_err ? first_err : err;
+			return vmt_diag_set(diag, VMT_E_DAMAGED, "a perf ring holds no record",
+					    "another program wrote into the ring");
+		}
+		if (span.end - span.start + size > VMT_CAPTURE_CHUNK_BYTES) {
+			err = flush(ring, &span, sink, context, counts, diag);
+			first_err = first_err ? first_err : err;
+		}
+		count_record(ring, span.end, (uint32_t)header, size, exit_id, &span, counts);
+		span.end += size;
+	}
+	err = flush(ring, &span, sink, context, counts, diag);
+	return first_err ? first_err : err;
+}
