@@ -66,6 +66,7 @@ struct vmt_key {
 	enum vmt_access access;
 	uint64_t number;
 	uint32_t sub;
+	bool sub_unknown; /* CPUID: the source does not tell the sub-leaf; sub is 0 */
 };
 
 enum vmt_has {

@@ -68,7 +68,7 @@ char *vmt_key_format(char *buf, size_t size, const struct vmt_key *key)
 		vmx_text_dec(&t, key->number);
 	else
 		vmx_text_hex(&t, key->number);
-	if (key->kind == VMT_KEY_CPUID) {
+	if (key->kind == VMT_KEY_CPUID && !key->sub_unknown) {
 		vmx_text_char(&t, '/');
 		vmx_text_hex(&t, key->sub);
 	}
@@ -103,6 +103,7 @@ static bool parse_body(const char *s, const struct form *form, struct vmt_key *k
 	s = vmx_text_number(s, &k.number);
 	if (!s || k.number > form->number_max)
 		return false;
+	k.sub_unknown = form->kind == VMT_KEY_CPUID && *s != '/';
 	if (form->kind == VMT_KEY_CPUID && *s == '/') {
 		s = vmx_text_number(s + 1, &sub);
 		if (!s || sub > UINT32_MAX)
@@ -166,5 +167,5 @@ const char *vmt_key_name(const struct vmt_key *key)
 bool vmt_key_equal(const struct vmt_key *a, const struct vmt_key *b)
 {
 	return a->kind == b->kind && a->access == b->access && a->number == b->number &&
-	       a->sub == b->sub;
+	       a->sub == b->sub && a->sub_unknown == b->sub_unknown;
 }
