@@ -83,10 +83,9 @@ static void fill_inject(struct vmt_event *e, const struct vmt_rec *rec)
 
 static void fill_cpuid(struct vmt_event *e, const struct vmt_rec *rec)
 {
-	e->key.kind = VMT_KEY_CPUID;
+	e->key.kind = rec->flags & VMT_REC_HAS_SUBLEAF ? VMT_KEY_CPUID : VMT_KEY_CPUID_LEAF;
 	e->key.number = rec->u.cpuid.leaf;
 	e->key.sub = rec->u.cpuid.subleaf;
-	e->key.sub_unknown = !(rec->flags & VMT_REC_HAS_SUBLEAF);
 }
 
 static void fill_rip(struct vmt_event *e, uint64_t rip)
