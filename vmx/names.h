@@ -20,6 +20,30 @@ const char *vmx_exception_name(uint32_t vector);
 /* Hypercall numbers of KVM and of Hyper-V (call code). */
 const char *vmx_kvm_hypercall_name(uint64_t nr);
 const char *vmx_hv_hypercall_name(uint32_t code);
+/* CPUID leaf: "deterministic cache parameters". */
+const char *vmx_cpuid_name(uint32_t leaf);
+/* Register of the local APIC by its offset in the page, 0..0xfff: "EOI", "ICR low". */
+const char *vmx_apic_register_name(uint32_t offset);
+
+/* A row of the tables above: what the numbers first..last are. Names may repeat. */
+struct vmx_range_row {
+	uint64_t first, last;
+	const char *name;
+};
+
+/* All rows of one kind, sorted, for listings and for searches by name. */
+enum vmx_name_kind {
+	VMX_NAME_PORT,
+	VMX_NAME_GPA,
+	VMX_NAME_KVM_EXIT,
+	VMX_NAME_EXCEPTION,
+	VMX_NAME_KVM_HYPERCALL,
+	VMX_NAME_HV_HYPERCALL,
+	VMX_NAME_CPUID,
+	VMX_NAME_APIC,
+	VMX_NAME_KIND_COUNT,
+};
+const struct vmx_range_row *vmx_name_rows(enum vmx_name_kind kind, size_t *count);
 
 struct vmx_msr_row {
 	uint32_t first, last; /* range of indices that share the row */

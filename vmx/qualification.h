@@ -39,6 +39,8 @@ struct vmx_dr_access vmx_dr_decode(uint64_t qualification);
 /* Access bits of an EPT violation (reason 48): exactly what the qualification says. */
 struct vmx_ept_access {
 	bool read, write, fetch, readable, writable, executable, linear_valid, linear_translated;
+	bool executable_user;				      /* mode-based execute control */
+	bool linear_user, linear_writable, linear_no_execute; /* advanced information, if any */
 	bool nmi_unblocking, shadow_stack, pt_output;
 };
 struct vmx_ept_access vmx_ept_decode(uint64_t qualification);
@@ -52,14 +54,19 @@ struct vmx_intr_info {
 struct vmx_intr_info vmx_intr_info_decode(uint32_t info);
 const char *vmx_intr_type_name(uint8_t type);
 
+/* General-purpose register by its number in a qualification, 0..15: "RAX". */
+const char *vmx_gpr_name(uint8_t gpr);
+
 /* CR and DR number and direction that an SVM exit code names; false for other codes. */
 bool svm_cr_decode(uint32_t code, uint8_t *cr, bool *write);
 bool svm_dr_decode(uint32_t code, uint8_t *dr, bool *write);
 
+#define VMX_QUALIFICATION_TEXT_MAX 192
+
 /*
  * One line of words for any reason's qualification ("OUT 0x3f8, 1 byte, DX"), the empty string
- * where the reason has none. info2 and intr_info help where they are given (0 otherwise). Returns
- * buf.
+ * where the reason has none. info2 and intr_info help where they are given (0 otherwise). Cut to
+ * size; VMX_QUALIFICATION_TEXT_MAX always suffices. Returns buf.
  */
 char *vmx_qualification_text(char *buf, size_t size, uint32_t basic_reason, uint64_t qualification,
 			     uint32_t intr_info);

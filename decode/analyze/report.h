@@ -18,6 +18,7 @@ struct vmt_row { /* one (isa, reason, flags, key), sorted by total_ns descending
 	enum vmt_isa isa;
 	bool has_reason;
 	uint32_t reason, reason_flags;
+	enum vmx_exit_class class;
 	struct vmt_key key;
 	bool failed_entry;
 	bool nested;
@@ -30,8 +31,11 @@ struct vmt_row { /* one (isa, reason, flags, key), sorted by total_ns descending
 	const char *rip_symbol; /* NULL: not known */
 	uint64_t rip_symbol_offset;
 	uint64_t count;
-	uint64_t timed; /* how many of count have a known duration */
-	uint64_t total_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns; /* valid if timed > 0 */
+	uint64_t timed;			   /* how many of count have a known duration */
+	uint64_t total_ns, min_ns, max_ns; /* valid if timed > 0 */
+	uint64_t userspace_ns;		   /* of total_ns: on CPU in the VMM */
+	bool has_percentiles; /* false: the histograms' memory did not reach for all of them */
+	uint64_t p50_ns, p95_ns, p99_ns; /* valid if timed > 0 and has_percentiles */
 };
 
 struct vmt_bill { /* one vCPU; the parts sum to wall_ns exactly */
@@ -40,8 +44,8 @@ struct vmt_bill { /* one vCPU; the parts sum to wall_ns exactly */
 		stopped_ns, residual_ns;
 	uint64_t class_ns[VMX_CLASS_COUNT]; /* exits_ns by class */
 	uint64_t entries, exits;
-	bool has_switches; /* false: halted and preempted cannot be told apart and are in
-			      exits/userspace */
+	bool has_switches; /* false: preempted cannot be told and stands in exits or userspace, and
+			      halted is the time of the exits for HLT and MWAIT */
 };
 
 struct vmt_storm {
@@ -65,7 +69,7 @@ struct vmt_verdict {
 	enum vmt_severity severity;
 	char text[320];
 	char evidence[320];
-	char remedy[320];
+	char remedy[480];
 };
 
 struct vmt_report_options {
@@ -80,19 +84,29 @@ struct vmt_report {
 	struct vmt_ledger ledger;
 	uint64_t exits, entries, failed_entries;
 	uint64_t nested_exits;
-	uint64_t span_ns; /* of the events, or of the capture */
+	uint64_t start_ns, stop_ns; /* capture, widened to the events where they lie outside */
+	uint64_t span_ns;	    /* stop_ns - start_ns */
 	size_t nr_rows, nr_bills, nr_storms, nr_verdicts;
 	struct vmt_row *rows;
 	struct vmt_bill *bills;
 	struct vmt_storm *storms;
 	struct vmt_verdict *verdicts; /* worst first */
+	unsigned int by;	      /* VMT_ROWS_BY_* of rows.h: what tells the rows apart */
+	uint64_t records;	      /* events of any type that were counted */
 	uint64_t rows_dropped; /* exits whose row did not fit the bound; they stand in a row without
 				  key */
 	bool concealed_known, concealed;
 };
 
 struct vmt_report_builder;
+
+/* NULL when memory is short or options->by is not a list of dimensions (vmt_report_by_ok). */
 struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *options);
+
+/* Whether text is a comma list of reason,key,rip,vcpu. */
+bool vmt_report_by_ok(const char *by);
+
+/* Events in the order in which the join hands them out. */
 void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event *event);
 
 /* Symbol resolver for guest RIPs: returns a name that outlives the report, or NULL. */
@@ -107,5 +121,8 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 					   struct vmt_ledger ledger, vmt_symbol_fn *symbol,
 					   void *symbol_context);
 void vmt_report_free(struct vmt_report_builder *builder);
+
+/* Sum of all bills of a report; domain and vcpu are UINT32_MAX. */
+void vmt_bill_sum(const struct vmt_report *report, struct vmt_bill *out);
 
 #endif

@@ -19,7 +19,10 @@ struct vmt_perf_clock {
 	uint16_t shift;
 };
 
-/* False when the anchor's perf time is not convertible (VMT_ANCHOR_NO_TIME_ZERO) or mult is 0. */
+/*
+ * False when the anchor's perf time is not convertible (VMT_ANCHOR_NO_TIME_ZERO), mult is 0 or
+ * shift exceeds 32, which no kernel uses.
+ */
 bool vmt_perf_clock_from_anchor(const struct vmt_anchor *anchor, struct vmt_perf_clock *out);
 
 /* perf time of a TSC value. */
@@ -28,7 +31,8 @@ struct vmt_host_ns vmt_perf_clock_to_ns(const struct vmt_perf_clock *clock,
 
 /*
  * First TSC value whose perf time is ns, and in *error how many units later the last one lies (the
- * true value is within); *error is 0 when exactly one value maps.
+ * true value is within); *error is 0 when exactly one value maps. A TSC slower than 1 GHz skips
+ * times: then the last value before ns and 1. A time beyond the last TSC value gives UINT64_MAX.
  */
 struct vmt_host_tsc vmt_perf_clock_to_tsc(const struct vmt_perf_clock *clock, struct vmt_host_ns ns,
 					  uint64_t *error);

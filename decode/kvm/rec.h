@@ -11,7 +11,7 @@
 
 /*
  * One host record, decoded to a fixed size: a tracepoint sample, a context switch or a loss. It
- * holds no pointer into the input, so it can wait in the merge while the input moves on. 96 bytes.
+ * holds no pointer into the input, so it can wait in the merge while the input moves on. 88 bytes.
  */
 enum vmt_rec_kind {
 	VMT_REC_NONE = 0,

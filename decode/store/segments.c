@@ -14,6 +14,8 @@
 #define SEGMENT_BYTES (64u << 20)
 /* With keep_ns, repeated metadata shall be at most one part in so many. */
 #define META_SHARE 8u
+/* No file system has larger blocks. */
+#define BLOCK_MAX 65536u
 
 void vmt_store_segment_begin(struct vmt_store_writer *w)
 {
@@ -102,8 +104,11 @@ static bool drop(struct vmt_store_writer *w, size_t n, struct vmt_diag *diag)
 	struct vmt_store_segments *s = &w->segments;
 	uint64_t from = w->head + w->totals.dropped_bytes;
 	uint64_t to = s->rows[n].offset;
+	/* The block at the edge was only zeroed by the punch before: it is given back now. */
+	uint64_t block = from & ~(uint64_t)(BLOCK_MAX - 1);
+	uint64_t start = block > w->head ? block : w->head;
 
-	if (punch(w, from, to - from) < 0) {
+	if (punch(w, start, to - start) < 0) {
 		w->totals.keep_unsupported = true;
 		vmt_diag_set(diag, VMT_E_UNSUPPORTED, "old records are no longer dropped",
 			     "the file system refuses to punch holes: the file grows from now on");

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "decode/base/diag.h"
+#include "host/domain/hostfs.h"
 
 /*
  * Virtual machines of this host: by libvirt, or by /proc alone for KVM processes that libvirt does
@@ -40,7 +41,9 @@ struct vmt_domain {
 	char type[16];	/* kvm, qemu, test, … */
 	char uri[256];
 	pid_t pid; /* VMM, 0 unknown */
-	const char *pid_source;
+	const char
+		*pid_source;   /* static text: "pid file", "status file", "command line", "--pid" */
+	uint64_t pid_start;    /* start time of the process in clock ticks: tells a recycled pid */
 	int vm_fd;	       /* descriptor of the kvm VM in the VMM, -1 unknown */
 	char debugfs[300];     /* /sys/kernel/debug/kvm/<pid>-<fd>, "" when there is none */
 	uint64_t host_tsc_khz; /* 0 unknown */
@@ -50,7 +53,8 @@ struct vmt_domain {
 	size_t nr_vcpus, nr_helpers;
 	struct vmt_vcpu *vcpus;
 	struct vmt_helper *helpers;
-	char note[256]; /* why something is missing, "" */
+	char note[256];		     /* why something is missing, "" */
+	const struct vmt_hostfs *fs; /* as in the query; NULL: this host's */
 };
 
 struct vmt_domains {
@@ -66,7 +70,8 @@ struct vmt_domain_query {
 	const pid_t *pids; /* --pid */
 	size_t nr_pids;
 	bool use_monitor; /* query-cpus-fast over a read-write connection (taints the domain) */
-	unsigned int deadline_ms; /* per call, 0: 3000 */
+	unsigned int deadline_ms;    /* per call, 0: 3000 */
+	const struct vmt_hostfs *fs; /* NULL: this host's files; must outlive the domains */
 };
 
 /*
@@ -78,26 +83,64 @@ int vmt_domains_find(struct vmt_domains *out, const struct vmt_domain_query *que
 		     struct vmt_diag *diag);
 void vmt_domains_free(struct vmt_domains *domains);
 
-/* Reads tids, helpers, offsets and ratios again (hotplug). VMT_E_NOT_FOUND when the process is
- * gone. */
+/*
+ * Reads tids, helpers, offsets and ratios again (hotplug), from this host's files alone.
+ * VMT_E_NOT_FOUND when the process is gone (also when its pid now belongs to another). A domain
+ * without a process (libvirt's test driver) stays as it is.
+ */
 int vmt_domain_refresh(struct vmt_domain *domain, struct vmt_diag *diag);
+
+/* VMT_E_NOT_FOUND, saying so, when libvirt knows the domain and it is not active. */
+int vmt_domain_require_running(const struct vmt_domain *domain, struct vmt_diag *diag);
+
+/* ---- counters that cost no tracing ---- */
+struct vmt_counter {
+	int vcpu;      /* -1: of the whole VM */
+	char name[48]; /* as KVM calls it: exits, halt_exits, …; libvirt's: time, wait, delay (ns)
+			*/
+	uint64_t value;
+};
+struct vmt_counters {
+	size_t count;
+	struct vmt_counter *items;
+	const char *source; /* "libvirt", "debugfs" */
+};
+/*
+ * By libvirt's domain statistics (QEMU's query-stats), else by debugfs. VMT_E_PERMISSION: debugfs
+ * refuses them (EPERM under kernel lockdown); VMT_E_CAPABILITY: neither knows them; VMT_E_TIMEOUT.
+ */
+int vmt_domain_counters(const struct vmt_domain *domain, struct vmt_counters *out,
+			struct vmt_diag *diag);
+void vmt_counters_free(struct vmt_counters *counters);
 
 /* ---- life of domains, while a session runs ---- */
 struct vmt_watch;
 struct vmt_watch_event {
-	char uuid[40];
-	const char *name;   /* started, paused, resumed, reset, stopped, migrated-away,
-			       connection-lost, … */
-	const char *detail; /* static text */
+	char uuid[40];	       /* "" for connection-lost and connection-back */
+	const char *name;      /* started, paused, resumed, reset, stopped, crashed, migrated-away,
+				  hotplug, agent-connected, agent-disconnected, connection-lost,
+				  connection-back */
+	const char *detail;    /* static text, "" when there is none */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC when libvirt told it */
 };
-/* Opens an own connection with events and keepalive; survives a restart of libvirtd. */
+
+/*
+ * Opens an own read-only connection with events and keepalive; it survives a restart of libvirtd
+ * and tells what changed meanwhile (detail "while disconnected"). Open it in the process that uses
+ * it (threads do not survive a fork). Errors as vmt_domains_find.
+ */
 int vmt_watch_open(struct vmt_watch **out, const char *uri, struct vmt_diag *diag);
+
+/* The same over a read-write connection: also agent-connected and agent-disconnected. */
+int vmt_watch_open_agent(struct vmt_watch **out, const char *uri, struct vmt_diag *diag);
+
 /* Next event, de-duplicated: 1; 0 when there is none within timeout_ms. */
 int vmt_watch_next(struct vmt_watch *watch, unsigned int timeout_ms, struct vmt_watch_event *event);
 void vmt_watch_close(struct vmt_watch *watch);
 
 /* ---- what findings quote from the XML ---- */
 struct vmt_xml_facts {
+	char domain_type[16]; /* kvm, qemu, test, … */
 	char machine[64], cpu_mode[24], cpu_model[64];
 	bool has_tsc_hz;
 	uint64_t tsc_hz;
@@ -105,7 +148,7 @@ struct vmt_xml_facts {
 	unsigned int nr_vcpus, nr_iothreads;
 	bool has_vsock, has_agent_channel, agent_connected, pmu_off, kvm_hidden;
 	uint32_t vsock_cid;
-	char agent_path[128];
+	char agent_path[128], agent_alias[32];
 	char pinning[200];
 };
 /* libxml2 without network and entities; at most 4 MiB. VMT_E_DAMAGED, VMT_E_LIMIT. */

@@ -45,6 +45,7 @@ void vmt_stream_tracepoint(struct vmt_stream *s, const struct vmt_format *format
 void vmt_stream_switch(struct vmt_stream *s, const struct vmt_stream_at *at, int out,
 		       int preempted);
 void vmt_stream_lost(struct vmt_stream *s, const struct vmt_stream_at *at, uint64_t lost);
+void vmt_stream_lost_samples(struct vmt_stream *s, const struct vmt_stream_at *at, uint64_t lost);
 
 /* Text of a format fixture tests/golden/formats/KERNEL/NAME.format; aborts when absent. */
 char *vmt_stream_format_text(const char *kernel, const char *name, size_t *len);

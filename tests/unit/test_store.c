@@ -154,7 +154,12 @@ static void every_kind_comes_back(const struct vmt_store_options *options)
 	item = next_of(store, VMT_ITEM_SESSION);
 	assert_text(&item, "{\"schema\":\"vmtrace-session/1\"}");
 	item = next_of(store, VMT_ITEM_ATTR);
-	assert_memory_equal(item.attr, &attr, sizeof(attr));
+	assert_int_equal(item.attr->type, attr.type);
+	assert_int_equal(item.attr->config, attr.config);
+	assert_int_equal(item.attr->sample_type, attr.sample_type);
+	assert_int_equal(item.attr->read_format, attr.read_format);
+	assert_int_equal(item.attr->flags, attr.flags);
+	assert_int_equal(item.attr->branch_sample_type, attr.branch_sample_type);
 	assert_int_equal(item.nr_ids, 3);
 	assert_memory_equal(item.ids, ids, sizeof(ids));
 	item = next_of(store, VMT_ITEM_FORMAT);
@@ -383,6 +388,16 @@ static void metadata_is_repeated_and_delivered_once(void **state)
 	assert_int_equal(seen.losses, 0);
 }
 
+/* Offset of the first block behind the first that the file system holds data for. */
+static off_t first_data_behind_head(void)
+{
+	int fd = open(path, O_RDONLY);
+	off_t at = lseek(fd, 65536, SEEK_DATA);
+
+	close(fd);
+	return at;
+}
+
 static void a_ring_keeps_the_newest(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 20 * SECOND };
@@ -403,7 +418,7 @@ static void a_ring_keeps_the_newest(void **state)
 	put_seconds(w, 1, 1000);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size > 4000000);
-	assert_true(st.st_blocks * 512 < 300000);
+	assert_true(first_data_behind_head() > st.st_size - 300000);
 	/* Not yet closed: it is readable at any time. */
 	seen = see_store(open_store(path));
 	assert_int_equal(seen.last, 1000);
@@ -430,7 +445,7 @@ static void a_ring_keeps_to_its_size(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 1000000 * SECOND, .limit_bytes = 262144 };
 	struct vmt_store_writer *w = create(&options);
-	struct stat st;
+	struct vmt_store_totals totals;
 	struct seen seen;
 
 	(void)state;
@@ -440,10 +455,11 @@ static void a_ring_keeps_to_its_size(void **state)
 	}
 	put_metadata(w);
 	put_seconds(w, 1, 1000);
-	assert_int_equal(vmt_store_totals(w).lost_chunks, 0);
+	totals = vmt_store_totals(w);
+	assert_int_equal(totals.lost_chunks, 0);
+	assert_true(totals.file_bytes - totals.dropped_bytes <= 262144);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(st.st_blocks * 512 <= 262144 + 8192);
+	assert_true(first_data_behind_head() > (off_t)totals.dropped_bytes - 4096);
 	seen = see_store(open_store(path));
 	assert_int_equal(seen.last, 1000);
 	assert_in_range(seen.records, 40, 62);

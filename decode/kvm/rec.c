@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A format is compiled once into loads: where in the raw record, how wide, whether signed, and
+ * where in the rec. Invariant: every load of a plan lies inside the plan's min_len bytes of raw
+ * record, so that one length check a record is enough.
+ */
+#include "decode/kvm/rec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/base/cursor.h"
+#include "decode/base/event.h"
+#include "decode/kvm/rec_table.h"
+
+#define FORMATS_MAX	  4096
+#define COMMON_PID_OFFSET 4
+#define NO_CATALOG	  0xffff
+
+_Static_assert(sizeof(struct vmt_rec) == 88, "the merge counts on 88 bytes a rec");
+
+struct load {
+	uint16_t offset;
+	uint8_t size; /* 1, 2, 4, 8 */
+	bool is_signed;
+	uint8_t member; /* byte offset in struct vmt_rec */
+	uint8_t store;	/* enum vmt_rec_store */
+};
+
+struct plan {
+	struct vmt_format format;
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t min_len;
+	unsigned int nr_loads;
+	struct load loads[VMT_REC_FIELDS_MAX];
+};
+
+struct vmt_catalog {
+	struct plan **plans;
+	size_t count, cap;
+	uint16_t *by_id; /* index + 1 by tracepoint id below nr_by_id */
+	size_t nr_by_id;
+};
+
+struct vmt_catalog *vmt_catalog_new(void)
+{
+	return calloc(1, sizeof(struct vmt_catalog));
+}
+
+void vmt_catalog_free(struct vmt_catalog *catalog)
+{
+	if (!catalog)
+		return;
+	for (size_t i = 0; i < catalog->count; i++)
+		free(catalog->plans[i]);
+	free(catalog->plans);
+	free(catalog->by_id);
+	free(catalog);
+}
+
+static void add_load(struct plan *plan, const struct vmt_rec_field *row)
+{
+	const struct vmt_format_field *f = vmt_format_find(&plan->format, row->name);
+	struct load *load = &plan->loads[plan->nr_loads];
+	uint32_t end;
+
+	if (!f || f->is_dynamic || (f->size != 1 && f->size != 2 && f->size != 4 && f->size != 8))
+		return;
+	*load = (struct load){ .offset = f->offset,
+			       .size = (uint8_t)f->size,
+			       .is_signed = f->is_signed,
+			       .member = row->member,
+			       .store = row->store };
+	plan->flags |= row->flag;
+	plan->nr_loads++;
+	end = (uint32_t)f->offset + f->size;
+	if (end > plan->min_len)
+		plan->min_len = (uint16_t)(end > UINT16_MAX ? UINT16_MAX : end);
+}
+
+static void compile(struct plan *plan)
+{
+	const struct vmt_rec_row *row = vmt_rec_row_find(plan->format.name);
+
+	plan->min_len = 8;
+	if (!row)
+		return;
+	plan->kind = row->kind;
+	for (unsigned int i = 0; i < VMT_REC_FIELDS_MAX && row->fields[i].name; i++)
+		add_load(plan, &row->fields[i]);
+}
+
+static int grow_index(struct vmt_catalog *catalog, uint32_t id)
+{
+	size_t nr = catalog->nr_by_id ? catalog->nr_by_id : 1024;
+	uint16_t *by_id;
+
+	while (nr <= id)
+		nr *= 2;
+	if (nr == catalog->nr_by_id)
+		return 0;
+	by_id = realloc(catalog->by_id, nr * sizeof(*by_id));
+	if (!by_id)
+		return VMT_E_NOMEM;
+	memset(by_id + catalog->nr_by_id, 0, (nr - catalog->nr_by_id) * sizeof(*by_id));
+	catalog->by_id = by_id;
+	catalog->nr_by_id = nr;
+	return 0;
+}
+
+static bool format_equal(const struct vmt_format *a, const struct vmt_format *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+int vmt_catalog_add(struct vmt_catalog *catalog, const struct vmt_format *format)
+{
+	struct plan *plan;
+	int status;
+
+	/* The kernel numbers tracepoints from a 16-bit space (trace_event.type). */
+	if (format->id > UINT16_MAX)
+		return VMT_E_DAMAGED;
+	if (format->id < catalog->nr_by_id && catalog->by_id[format->id]) {
+		uint16_t at = (uint16_t)(catalog->by_id[format->id] - 1);
+
+		return format_equal(&catalog->plans[at]->format, format) ? at : VMT_E_DAMAGED;
+	}
+	if (catalog->count == FORMATS_MAX)
+		return VMT_E_LIMIT;
+	status = grow_index(catalog, format->id);
+	if (status)
+		return status;
+	if (catalog->count == catalog->cap) {
+		size_t cap = catalog->cap ? 2 * catalog->cap : 64;
+		struct plan **plans = realloc(catalog->plans, cap * sizeof(struct plan *));
+
+		if (!plans)
+			return VMT_E_NOMEM;
+		catalog->plans = plans;
+		catalog->cap = cap;
+	}
+	plan = calloc(1, sizeof(*plan));
+	if (!plan)
+		return VMT_E_NOMEM;
+	plan->format = *format;
+	compile(plan);
+	catalog->plans[catalog->count] = plan;
+	catalog->by_id[format->id] = (uint16_t)(catalog->count + 1);
+	return (int)catalog->count++;
+}
+
+size_t vmt_catalog_count(const struct vmt_catalog *catalog)
+{
+	return catalog->count;
+}
+
+const struct vmt_format *vmt_catalog_format(const struct vmt_catalog *catalog, size_t index)
+{
+	return index < catalog->count ? &catalog->plans[index]->format : NULL;
+}
+
+const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index)
+{
+	return index < catalog->count ? catalog->plans[index]->format.name : NULL;
+}
+
+static uint64_t load_value(const uint8_t *p, unsigned int size, bool is_signed)
+{
+	switch (size) {
+	case 1:
+		return is_signed ? (uint64_t)(int8_t)p[0] : p[0];
+	case 2:
+		return is_signed ? (uint64_t)(int16_t)vmt_load_u16(p) : vmt_load_u16(p);
+	case 4:
+		return is_signed ? (uint64_t)(int32_t)vmt_load_u32(p) : vmt_load_u32(p);
+	default:
+		return vmt_load_u64(p);
+	}
+}
+
+static void store_value(struct vmt_rec *out, const struct load *load, uint64_t value)
+{
+	uint8_t *member = (uint8_t *)out + load->member;
+	uint32_t narrow = (uint32_t)value;
+
+	switch (load->store) {
+	case VMT_STORE_U64:
+		memcpy(member, &value, sizeof(value));
+		return;
+	case VMT_STORE_ACCESS:
+		narrow = value ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
+		break;
+	case VMT_STORE_MMIO_ACCESS:
+		narrow = value == 2 ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
+		break;
+	default:
+		break;
+	}
+	memcpy(member, &narrow, sizeof(narrow));
+}
+
+static void set_common(const struct vmt_ring_record *r, struct vmt_rec *out)
+{
+	out->time_ns = r->time_ns;
+	out->flags = r->has_time ? VMT_REC_HAS_TIME : 0;
+	out->catalog = NO_CATALOG;
+	out->cpu = r->has_cpu ? r->cpu : UINT32_MAX;
+	out->pid = r->pid;
+	out->tid = r->tid;
+}
+
+static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_record *r,
+			 struct vmt_rec *out)
+{
+	const struct plan *plan;
+	uint16_t id, index;
+
+	if (!r->raw)
+		return 0;
+	if (r->raw_len < 8)
+		return VMT_E_DAMAGED;
+	id = vmt_load_u16(r->raw);
+	index = id < catalog->nr_by_id ? catalog->by_id[id] : 0;
+	if (!index)
+		return VMT_E_UNSUPPORTED;
+	plan = catalog->plans[index - 1];
+	if (plan->kind == VMT_REC_NONE)
+		return 0;
+	if (r->raw_len < plan->min_len)
+		return VMT_E_DAMAGED;
+	out->kind = plan->kind;
+	out->flags |= plan->flags;
+	out->catalog = (uint16_t)(index - 1);
+	if (!r->has_tid)
+		out->tid = vmt_load_u32(r->raw + COMMON_PID_OFFSET);
+	for (unsigned int i = 0; i < plan->nr_loads; i++) {
+		const struct load *load = &plan->loads[i];
+
+		store_value(out, load,
+			    load_value(r->raw + load->offset, load->size, load->is_signed));
+	}
+	return 1;
+}
+
+int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
+		   struct vmt_rec *out)
+{
+	memset(out, 0, sizeof(*out));
+	set_common(record, out);
+	switch (record->type) {
+	case VMT_RING_SAMPLE:
+		return decode_sample(catalog, record, out);
+	case VMT_RING_SWITCH:
+	case VMT_RING_SWITCH_CPU_WIDE:
+		out->kind = record->misc & VMT_RING_MISC_SWITCH_OUT ? VMT_REC_SWITCH_OUT
+								    : VMT_REC_SWITCH_IN;
+		if (record->misc & VMT_RING_MISC_SWITCH_OUT_PREEMPT)
+			out->flags |= VMT_REC_PREEMPTED;
+		return 1;
+	case VMT_RING_LOST:
+	case VMT_RING_LOST_SAMPLES:
+		out->kind = VMT_REC_LOST;
+		out->u.lost.count = record->lost;
+		return 1;
+	default:
+		return 0;
+	}
+}

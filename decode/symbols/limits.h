@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_SYMBOLS_LIMITS_H
+#define VMT_SYMBOLS_LIMITS_H
+
+/* Bounds against hostile kallsyms text. */
+#define VMT_KALLSYMS_BYTES_MAX	 (64u << 20)
+#define VMT_KALLSYMS_SYMBOLS_MAX (4u << 20)
+#define VMT_KALLSYMS_NAME_MAX	 128
+#define VMT_KALLSYMS_REACH_MAX	 (1u << 20) /* bytes that a symbol covers at most */
+
+#endif
