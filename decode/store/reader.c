@@ -71,15 +71,21 @@ int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, str
 	return 0;
 }
 
-void vmt_store_close(struct vmt_store_reader *s)
+struct vmt_reader *vmt_store_release(struct vmt_store_reader *s)
 {
-	if (!s)
-		return;
+	struct vmt_reader *reader = s->reader;
+
 	vmt_store_scan_free(&s->scan);
 	vmt_store_seen_free(&s->seen);
-	vmt_reader_close(s->reader);
 	free(s->ids);
 	free(s);
+	return reader;
+}
+
+void vmt_store_close(struct vmt_store_reader *s)
+{
+	if (s)
+		vmt_reader_close(vmt_store_release(s));
 }
 
 static const enum vmt_item_type item_types[] = {
