@@ -8,7 +8,8 @@
 #include "decode/kvm/join_private.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "decode/base/zero.h"
 
 struct vmt_join *vmt_join_new(const struct vmt_catalog *catalog, vmt_event_fn *emit, void *context)
 {
@@ -48,7 +49,7 @@ struct vmt_join_counts vmt_join_counts(const struct vmt_join *join)
 void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const struct vmt_rec *rec,
 		      const struct join_thread *t)
 {
-	memset(event, 0, sizeof(*event));
+	vmt_zero(event, sizeof(*event));
 	event->type = type;
 	event->source = VMT_SOURCE_KVM;
 	event->pid = rec->pid;
