@@ -46,6 +46,18 @@ struct vmt_join_counts vmt_join_counts(const struct vmt_join *join)
 	return join->counts;
 }
 
+static void add_owner(struct vmt_event *event, const struct join_thread *t)
+{
+	if (t->vcpu >= 0) {
+		event->vcpu = (uint32_t)t->vcpu;
+		event->has |= VMT_HAS_VCPU;
+	}
+	if (t->has_domain) {
+		event->domain = t->domain;
+		event->has |= VMT_HAS_DOMAIN;
+	}
+}
+
 void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const struct vmt_rec *rec,
 		      const struct join_thread *t)
 {
@@ -58,16 +70,8 @@ void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const s
 	event->time.host_ns = rec->time_ns;
 	event->has = (rec->flags & VMT_REC_HAS_TIME ? VMT_HAS_TIME : 0u) |
 		     (rec->cpu != JOIN_NO_CPU ? VMT_HAS_CPU : 0u) | (rec->tid ? VMT_HAS_TID : 0u);
-	if (!t)
-		return;
-	if (t->vcpu >= 0) {
-		event->vcpu = (uint32_t)t->vcpu;
-		event->has |= VMT_HAS_VCPU;
-	}
-	if (t->has_domain) {
-		event->domain = t->domain;
-		event->has |= VMT_HAS_DOMAIN;
-	}
+	if (t)
+		add_owner(event, t);
 }
 
 void join_send(const struct vmt_join *join, const struct vmt_event *event)
@@ -95,8 +99,9 @@ static void close_exit(struct vmt_join *join, struct join_thread *t)
 {
 	struct vmt_event *exit = &t->exit;
 
+	add_owner(exit, t);
 	if (join->nested_seen) {
-		exit->nested = t->nested_exit || (t->in_l2 && !join->nested_exit_seen);
+		exit->nested = t->nested_exit || (t->exit_in_l2 && !join->nested_exit_seen);
 		exit->has |= VMT_HAS_NESTED;
 	}
 	if (exit->key.kind == VMT_KEY_NONE)
@@ -267,6 +272,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 	t->wait = (uint8_t)wait;
 	use_early_key(t);
 	t->open = true;
+	t->exit_in_l2 = t->in_l2;
 	t->side = JOIN_SIDE_HOST;
 	t->in_userspace = false;
 	if (t->exit.concealed_rip)

@@ -52,7 +52,7 @@ static size_t write_exit(struct ring *r, struct vmt_machine_exit *x, unsigned in
 
 	x->gap_ns = 700 + n % 300;
 	x->guest_ns = 2000 + n % 900;
-	x->info1 = n % 4 == 2 ? 0x3f80008 : 0;
+	x->info1 = n % 4 == 2 ? 0x3f80000 : 0;
 	x->intr_info = n % 4 == 0 ? 0x800000ec : 0;
 	x->rip = 0xffffffff81000000 + n % 64 * 16;
 	x->reason = (const uint32_t[]){ 1, 32, 30, 12 }[n % 4];
