@@ -205,7 +205,8 @@ static void a_ring_keeps_the_newest(void **state)
 	(void)state;
 	if (vmt_store_totals(w).keep_unsupported) {
 		vmt_store_abandon(w);
-		skip();
+		print_message("# skipped: no holes can be punched on the file system of /tmp\n");
+		return;
 	}
 	put_metadata(w);
 	put_seconds(w, 1, 1000);
@@ -244,7 +245,8 @@ static void a_ring_keeps_to_its_size(void **state)
 	(void)state;
 	if (vmt_store_totals(w).keep_unsupported) {
 		vmt_store_abandon(w);
-		skip();
+		print_message("# skipped: no holes can be punched on the file system of /tmp\n");
+		return;
 	}
 	put_metadata(w);
 	put_seconds(w, 1, 1000);
