@@ -232,7 +232,7 @@ bool vmt_rule_failed(const struct vmt_verdict_facts *f, unsigned int nth, struct
 			continue;
 		*score = 1;
 		out->severity = VMT_SEVERITY_CRITICAL;
-		snprintf(out->text, sizeof(out->text), "%llu VM entries failed: %s%s%s.",
+		snprintf(out->text, sizeof(out->text), "VM entries failed: %llu x %s%s%s.",
 			 U(row->count), vmt_verdict_what(what, sizeof(what), row),
 			 row->reason_flags ? ", " : "",
 			 vmx_reason_flags_text(flags, sizeof(flags), row->reason_flags));

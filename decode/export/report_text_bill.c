@@ -236,5 +236,7 @@ void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 		add(&t, "", r->rows_dropped, " exits stand in rows without key: too many keys. ");
 	if (silent_vcpus(r))
 		add(&t, "", silent_vcpus(r), " vCPUs had no event. ");
+	if (t.at && t.bytes[t.at - 1] == ' ')
+		t.bytes[t.at - 1] = '\0';
 	vmt_page_wrap(page, VMT_STYLE_HEADING, "TRUST ", 6, t.bytes, 0);
 }

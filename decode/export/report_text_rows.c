@@ -105,12 +105,12 @@ static void write_times(const struct vmt_page *page, const struct vmt_row *row, 
 		write_time(page, timed, row->max_ns);
 }
 
-/* What is behind a row: the name of the key and the most frequent instruction. */
+/* What is behind a row: the name of the key, and an instruction that has a tenth of it. */
 static bool origin_of(char *buf, size_t size, const struct vmt_row *row)
 {
 	const char *name = vmt_key_name(&row->key);
 	char rip[220];
-	bool has_rip = vmt_text_rip(rip, sizeof(rip), row);
+	bool has_rip = row->rip_count >= row->count / 10 && vmt_text_rip(rip, sizeof(rip), row);
 
 	snprintf(buf, size, "%s%s%s%s", name ? name : "", name && has_rip ? ", " : "",
 		 has_rip ? "at " : "", has_rip ? rip : "");
