@@ -64,9 +64,16 @@ void vmt_explain_end(struct vmt_explain *e, bool print);
 /* Answers about one thing. Each fills *a completely. */
 void vmt_explain_exit(struct vmt_answer *a, bool is_svm, uint32_t number);
 void vmt_explain_key(struct vmt_answer *a, const struct vmt_key *key);
-/* second: interruption information on VMX, EXITINFO2 on SVM */
-void vmt_explain_qualification(struct vmt_answer *a, bool is_svm, uint32_t reason, uint64_t first,
-			       uint64_t second);
+/* An exit with its details. */
+struct vmt_exit_details {
+	bool is_svm;
+	uint32_t reason;
+	uint64_t first;	 /* exit qualification; EXITINFO1 on SVM */
+	uint64_t second; /* interruption information; EXITINFO2 on SVM */
+	bool has_error;	 /* VMX: the error code of the exception is given */
+	uint32_t error;
+};
+void vmt_explain_qualification(struct vmt_answer *a, const struct vmt_exit_details *exit);
 
 /*
  * Everything that a bare name (or, with is_number, a number) can be; prefix limits the search to

@@ -5,6 +5,7 @@
 
 #include "host/cli/explain.h"
 #include "vmx/qualification.h"
+#include "vmx/text.h"
 
 #define APIC_BASE 0xfee00000u
 
@@ -306,35 +307,53 @@ void vmt_explain_key(struct vmt_answer *a, const struct vmt_key *key)
 
 /* ---- qualifications ---- */
 
-void vmt_explain_qualification(struct vmt_answer *a, bool is_svm, uint32_t reason, uint64_t first,
-			       uint64_t second)
+/* The qualification in words, with the error code behind it where that is given. */
+static void details_text(char *text, size_t size, const struct vmt_exit_details *exit)
 {
-	const struct vmx_reason_row *row = is_svm ? svm_exit_find(reason) : vmx_reason_find(reason);
+	char words[VMX_QUALIFICATION_TEXT_MAX];
+	struct vmx_text t = { .buf = text, .size = size };
+
+	if (exit->is_svm) {
+		svm_exit_info_text(text, size, exit->reason, exit->first, exit->second);
+		return;
+	}
+	vmx_qualification_text(text, size, exit->reason, exit->first, (uint32_t)exit->second);
+	if (!exit->has_error)
+		return;
+	t.len = strlen(text);
+	vmx_error_code_text(words, sizeof(words), (uint8_t)exit->second, exit->error);
+	if (words[0])
+		vmx_text_item(&t, ", ", words);
+}
+
+void vmt_explain_qualification(struct vmt_answer *a, const struct vmt_exit_details *exit)
+{
+	const struct vmx_reason_row *row =
+		exit->is_svm ? svm_exit_find(exit->reason) : vmx_reason_find(exit->reason);
 	char text[VMX_QUALIFICATION_TEXT_MAX], name[32];
 
 	memset(a, 0, sizeof(*a));
 	a->kind = "qual";
-	a->known = row != NULL;
 	snprintf(a->what, sizeof(a->what),
-		 is_svm ? "qual:svm:0x%x:0x%" PRIx64 : "qual:%u:0x%" PRIx64, reason, first);
-	vmx_reason_text(name, sizeof(name), is_svm, reason);
-	snprintf(a->name, sizeof(a->name), "%s", row ? name : "");
-	if (is_svm)
-		svm_exit_info_text(text, sizeof(text), reason, first, second);
-	else
-		vmx_qualification_text(text, sizeof(text), reason, first, (uint32_t)second);
+		 exit->is_svm ? "qual:svm:0x%x:0x%" PRIx64 : "qual:%u:0x%" PRIx64, exit->reason,
+		 exit->first);
+	set_name(a, row ? row->name : NULL);
+	vmx_reason_text(name, sizeof(name), exit->is_svm, exit->reason);
+	details_text(text, sizeof(text), exit);
 	if (!row)
 		set_unknown(a, name);
 	else
 		snprintf(a->title, sizeof(a->title), "%s",
 			 text[0] ? text : "this reason and value carry nothing to decode");
-	vmt_answer_fixed(a, "isa", is_svm ? "svm" : "vmx");
+	vmt_answer_fixed(a, "isa", exit->is_svm ? "svm" : "vmx");
 	a->fields[0].json_only = true;
-	vmt_answer_number(a, "reason", reason);
+	vmt_answer_number(a, "reason", exit->reason);
 	vmt_answer_text(a, "reason_name", name);
 	a->fields[a->nr_fields - 1].json_only = true;
-	vmt_answer_hex(a, "qualification", first);
-	vmt_answer_hex(a, is_svm ? "info2" : "intr_info", second);
+	vmt_answer_hex(a, "qualification", exit->first);
+	vmt_answer_hex(a, exit->is_svm ? "info2" : "intr_info", exit->second);
+	if (exit->has_error)
+		vmt_answer_hex(a, "error_code", exit->error);
 	vmt_answer_text(a, "text", text);
 	a->fields[a->nr_fields - 1].json_only = true;
 }

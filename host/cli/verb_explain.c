@@ -13,7 +13,7 @@ static const char questions[] =
 	"  exit:svm:0x400           an SVM exit code\n"
 	"  exit:EPT_VIOLATION       either, by the name that kvm_exit prints\n"
 	"  qual:30:0x3f80000        a VMX reason and its exit qualification\n"
-	"  qual:0:ADDR:INFO         the same with the interruption information\n"
+	"  qual:0:ADDR:INFO[:ERR]   the same with interruption information, error code\n"
 	"  qual:svm:0x7b:0x3f80210  an SVM exit code and EXITINFO1 [:EXITINFO2]\n"
 	"  msr:0x6e0                an MSR: architectural, x2APIC, AMD, Hyper-V, KVM\n"
 	"  port:0x608               an I/O port of a PC\n"
@@ -100,24 +100,36 @@ static const char *read_reason(const char *text, bool *is_svm, uint32_t *reason)
 	return colon + 1;
 }
 
+/* VALUE[:SECOND[:ERROR]] behind the reason; ERROR on VMX only. */
+static bool read_details(const char *text, struct vmt_exit_details *exit)
+{
+	uint64_t error = 0;
+
+	text = read_number(text, &exit->first);
+	if (text && *text)
+		text = read_number(text + 1, &exit->second);
+	if (text && *text && !exit->is_svm) {
+		text = read_number(text + 1, &error);
+		exit->has_error = true;
+		exit->error = (uint32_t)error;
+	}
+	return text && !*text && error <= UINT32_MAX &&
+	       (exit->is_svm || exit->second <= UINT32_MAX);
+}
+
 static void explain_qualification(struct vmt_explain *e, const char *query, const char *text)
 {
-	bool is_svm = skip_word(&text, "svm:");
-	uint64_t first, second = 0;
+	struct vmt_exit_details exit = { .is_svm = skip_word(&text, "svm:") };
 	struct vmt_answer a;
-	uint32_t reason = 0;
 
-	if (!is_svm)
+	if (!exit.is_svm)
 		skip_word(&text, "vmx:");
-	text = read_reason(text, &is_svm, &reason);
-	text = text ? read_number(text, &first) : NULL;
-	if (text && *text)
-		text = read_number(text + 1, &second);
-	if (!text || *text || (!is_svm && second > UINT32_MAX)) {
+	text = read_reason(text, &exit.is_svm, &exit.reason);
+	if (!text || !read_details(text, &exit)) {
 		answer_unknown(e, query, "qual");
 		return;
 	}
-	vmt_explain_qualification(&a, is_svm, reason, first, second);
+	vmt_explain_qualification(&a, &exit);
 	vmt_explain_answer(e, query, &a);
 }
 
