@@ -21,6 +21,7 @@
  */
 #define VMT_BILL_VCPUS_MAX   4096u
 #define VMT_BILL_DOMAINS_MAX 1024u
+#define VMT_BILL_STOPS_MAX   4096u /* of a domain; further ones are joined to the last */
 
 struct vmt_bill_set;
 

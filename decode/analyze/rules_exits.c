@@ -99,7 +99,7 @@ static bool find_host_irq(const struct vmt_verdict_facts *f, unsigned int nth,
 static bool find_guest_irq(const struct vmt_verdict_facts *f, unsigned int nth,
 			   struct vmt_verdict *out, double *score)
 {
-	for (unsigned int v = 0; v < 256; v++) {
+	for (unsigned int v = 32; v < 256; v++) { /* below: exceptions */
 		double rate = vmt_verdict_rate(f, f->injected[v]) / (double)f->nr_vcpus;
 
 		if (f->injected[v] < IRQ_COUNT_MIN || rate < IRQ_RATE_WARN || nth-- > 0)

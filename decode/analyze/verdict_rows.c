@@ -22,6 +22,9 @@
 #define IPI                                                                                        \
 	"IPIs between the guest's vCPUs: let the hardware deliver them (enable_apicv and "         \
 	"enable_ipiv, AVIC on AMD), fewer vCPUs, or fewer cross-CPU wake-ups in the workload."
+#define CPUID                                                                                      \
+	"CPUID always exits: a program uses it as a fence (LFENCE, SERIALIZE or RDTSCP are "       \
+	"cheaper) or asks for features again and again; keep the answer in a variable."
 #define VIRTIO                                                                                     \
 	"Doorbells of a device: check that ioeventfd is on, use vhost for network and an "         \
 	"iothread "                                                                                \
@@ -85,9 +88,8 @@ static const struct remedy {
 	{ VMT_KEY_MSR, VMT_ACCESS_NONE, 0x10, 0x10, "the TSC by MSR",
 	  "The guest reads the TSC with RDMSR instead of RDTSC, or writes it: look at the code at "
 	  "that address." },
-	{ VMT_KEY_CPUID, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL,
-	  "CPUID always exits: a program uses it as a fence (LFENCE, SERIALIZE or RDTSCP are "
-	  "cheaper) or asks for features again and again; keep the answer in a variable." },
+	{ VMT_KEY_CPUID, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
+	{ VMT_KEY_CPUID_LEAF, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
 };
 
 static const struct remedy *find(const struct vmt_key *key)

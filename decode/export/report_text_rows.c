@@ -139,11 +139,10 @@ static void write_row(const struct vmt_page *page, const struct vmt_report *r,
 	if (!origin_of(text, sizeof(text), row)) {
 		vmt_out_char(page->out, '\n');
 	} else if (c.very_wide) {
-		unsigned int used = c.vcpu + c.reason + 1 + c.key + c.count + 6 + 6 * 9 + 2;
+		unsigned int used = c.vcpu + c.reason + 1 + c.key + c.count + 6 + 6 * 9;
 
-		vmt_out_str(page->out, "  ");
-		vmt_page_left(page, text, page->width - used);
-		vmt_out_char(page->out, '\n');
+		vmt_page_wrap(&(struct vmt_page){ .out = page->out, .width = page->width - used },
+			      VMT_STYLE_PLAIN, "  ", 2, text, 1);
 	} else {
 		vmt_out_char(page->out, '\n');
 		vmt_page_wrap(page, VMT_STYLE_DIM, "    ", 4, text, 1);
