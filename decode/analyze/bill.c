@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Invariant of a vCPU that has a cursor: the parts in `sum` add up to cursor - first. The stops of
- * a domain are disjoint and in order of time; only the last may be open.
+ * Invariant of a vCPU that has a cursor: the parts in `sum` add up to cursor - first. The cursor
+ * stands at the beginning of an exit until the next event or the end of the capture ends it. The
+ * stops of a domain are disjoint and in order of time; only the last may be open.
  */
 #include "decode/analyze/bill.h"
 
@@ -10,11 +11,19 @@
 
 #define NO_INDEX UINT32_MAX
 
+struct open_exit { /* charged up to its beginning */
+	bool is_open;
+	uint8_t class;
+	uint64_t end;
+	uint64_t userspace_ns, halt_poll_ns, blocked_ns, preempted_ns;
+};
+
 struct vcpu {
 	uint32_t domain, vcpu, tid; /* UINT32_MAX, UINT32_MAX, 0: not known */
 	bool has_cursor, in_guest, lost;
 	uint64_t lost_at; /* earliest loss since the last entry or exit */
 	uint64_t first, cursor;
+	struct open_exit exit;
 	struct vmt_bill sum;
 };
 
@@ -39,7 +48,7 @@ struct vmt_bill_set {
 	uint32_t used;
 	struct domain domains[VMT_BILL_DOMAINS_MAX];
 	bool has_span;
-	uint64_t first, last;
+	uint64_t first, last, last_end;
 	uint64_t unbilled;
 };
 
@@ -63,10 +72,12 @@ uint64_t vmt_bill_unbilled(const struct vmt_bill_set *set)
 	return set->unbilled;
 }
 
-bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns)
+bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns,
+		   uint64_t *last_end_ns)
 {
 	*first_ns = set->first;
 	*last_ns = set->last;
+	*last_end_ns = set->last_end > set->last ? set->last_end : set->last;
 	return set->has_span;
 }
 
@@ -213,20 +224,26 @@ static void charge(const struct vmt_bill_set *set, struct vcpu *v, uint64_t to, 
 }
 
 /*
- * Charges [cursor, end) to the parts of an exit. The parts may be more than that when the stream is
- * not as the join makes it: each gets what is left. Stopped time is taken from where a stopped vCPU
- * waits: off the CPU, else in the VMM.
+ * Charges [cursor, end) to the parts of the open exit. They may be more than that when it is cut
+ * off, at `latest`: each gets what is left. Stopped time is taken from where a stopped vCPU waits: off the CPU,
+ * else in the VMM.
  */
-static void charge_exit(const struct vmt_bill_set *set, struct vcpu *v, const struct vmt_event *e,
-			uint64_t end, uint64_t *class_ns)
+static void end_exit(const struct vmt_bill_set *set, struct vcpu *v, uint64_t latest)
 {
-	uint64_t left = end - v->cursor;
-	uint64_t stopped = stopped_within(set, v, v->cursor, end);
-	uint64_t user = take(&left, e->userspace_part_ns);
-	uint64_t poll = take(&left, e->halt_poll_part_ns);
-	uint64_t blocked = take(&left, e->blocked_part_ns);
-	uint64_t preempted = take(&left, e->preempted_part_ns);
+	const struct open_exit *e = &v->exit;
+	uint64_t end = min_of(e->end, latest), left, stopped, user, poll, blocked, preempted;
 
+	if (!e->is_open)
+		return;
+	v->exit.is_open = false;
+	if (end <= v->cursor)
+		return;
+	left = end - v->cursor;
+	stopped = stopped_within(set, v, v->cursor, end);
+	user = take(&left, e->userspace_ns);
+	poll = take(&left, e->halt_poll_ns);
+	blocked = take(&left, e->blocked_ns);
+	preempted = take(&left, e->preempted_ns);
 	v->sum.stopped_ns += stopped;
 	stopped -= take(&blocked, stopped);
 	stopped -= take(&user, stopped);
@@ -237,24 +254,29 @@ static void charge_exit(const struct vmt_bill_set *set, struct vcpu *v, const st
 	v->sum.halt_poll_ns += poll;
 	v->sum.halted_ns += blocked;
 	v->sum.preempted_ns += preempted;
-	*class_ns += left;
+	v->sum.class_ns[e->class] += left;
 	v->cursor = end;
 }
 
 static void exit_event(const struct vmt_bill_set *set, struct vcpu *v, const struct vmt_event *e,
 		       enum vmx_exit_class class)
 {
-	uint64_t at = e->time.host_ns, end = at;
+	uint64_t at = e->time.host_ns;
 	bool ran = v->in_guest && !(v->lost && at > v->lost_at);
 
+	end_exit(set, v, at);
 	if (ran && e->failed_entry)
 		charge(set, v, at, &v->sum.class_ns[VMX_CLASS_FAILURE]);
 	else
 		charge(set, v, at, ran ? &v->sum.guest_ns : &v->sum.residual_ns);
 	if ((e->has & VMT_HAS_DURATION) && at + e->duration_ns > at)
-		end = at + e->duration_ns;
-	if (end > v->cursor)
-		charge_exit(set, v, e, end, &v->sum.class_ns[class]);
+		v->exit = (struct open_exit){ .is_open = true,
+					      .class = (uint8_t) class,
+					      .end = at + e->duration_ns,
+					      .userspace_ns = e->userspace_part_ns,
+					      .halt_poll_ns = e->halt_poll_part_ns,
+					      .blocked_ns = e->blocked_part_ns,
+					      .preempted_ns = e->preempted_part_ns };
 	v->in_guest = false;
 	v->lost = v->lost && at <= v->lost_at;
 	v->sum.exits += !e->failed_entry;
@@ -262,6 +284,7 @@ static void exit_event(const struct vmt_bill_set *set, struct vcpu *v, const str
 
 static void entry_event(const struct vmt_bill_set *set, struct vcpu *v, uint64_t at)
 {
+	end_exit(set, v, at);
 	charge(set, v, at, &v->sum.residual_ns);
 	v->in_guest = true;
 	v->lost = v->lost && at < v->lost_at;
@@ -357,8 +380,8 @@ bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
 	if (timed) {
 		widen(set, at);
 		if (event->type == VMT_EVENT_EXIT && (event->has & VMT_HAS_DURATION) &&
-		    at + event->duration_ns > at)
-			widen(set, at + event->duration_ns);
+		    at + event->duration_ns > set->last_end)
+			set->last_end = at + event->duration_ns;
 	}
 	switch (event->type) {
 	case VMT_EVENT_SWITCH:
@@ -394,6 +417,7 @@ static void close_vcpu(const struct vmt_bill_set *set, struct vcpu *v, uint64_t 
 	bool runs = v->in_guest && !v->lost && complete;
 	uint64_t head_stopped;
 
+	end_exit(set, v, stop);
 	charge(set, v, stop, runs ? &v->sum.guest_ns : &v->sum.residual_ns);
 	head_stopped = stopped_within(set, v, start, v->first);
 	v->sum.stopped_ns += head_stopped;

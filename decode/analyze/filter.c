@@ -50,21 +50,3 @@ bool vmt_filter_passes(const struct vmt_filter *filter, const struct vmt_event *
 	}
 	return true;
 }
-
-uint32_t vmt_filter_only_domain(const struct vmt_filter *filter, uint64_t nr_domains)
-{
-	uint32_t found = UINT32_MAX;
-
-	if (!filter->by_domain)
-		return nr_domains == 1 ? 0 : UINT32_MAX;
-	if (filter->nr_pids)
-		return UINT32_MAX;
-	for (uint32_t i = 0; i < VMT_FILTER_DOMAINS; i++) {
-		if (!has_domain(filter, i))
-			continue;
-		if (found != UINT32_MAX)
-			return UINT32_MAX;
-		found = i;
-	}
-	return found;
-}

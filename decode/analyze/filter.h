@@ -31,7 +31,4 @@ bool vmt_filter_add_pid(struct vmt_filter *filter, uint32_t pid);
  */
 bool vmt_filter_passes(const struct vmt_filter *filter, const struct vmt_event *event);
 
-/* The only domain that can pass, or UINT32_MAX. nr_domains: how many the input has. */
-uint32_t vmt_filter_only_domain(const struct vmt_filter *filter, uint64_t nr_domains);
-
 #endif

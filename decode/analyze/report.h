@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decode/analyze/filter.h"
 #include "decode/analyze/input.h"
 #include "decode/base/event.h"
 #include "vmx/exit.h"
@@ -74,9 +73,8 @@ struct vmt_verdict {
 };
 
 struct vmt_report_options {
-	const char *by;		  /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
-	struct vmt_filter filter; /* all zero: all events */
-	bool storms;		  /* look for them: costs 6 MiB */
+	const char *by; /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
+	bool storms;	/* look for them: costs 6 MiB */
 };
 
 struct vmt_report {

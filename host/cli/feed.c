@@ -124,35 +124,60 @@ static int refuse_domain(const struct vmt_input_facts *facts, const char *what)
 	return vmt_cli_fail(&diag);
 }
 
-int vmt_feed_filter(const struct vmt_feed *feed, struct vmt_filter *filter)
+/* Compares the domains that the session document has named since the last time. */
+static void look_up_domains(struct vmt_feed *feed)
 {
 	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
-	const struct vmt_cli *cli = feed->cli;
 
-	memset(filter, 0, sizeof(*filter));
-	for (size_t n = 0; n < cli->nr_domains; n++) {
+	for (; feed->nr_looked_up < facts->nr_domains; feed->nr_looked_up++) {
+		for (size_t n = 0; n < feed->cli->nr_domains; n++) {
+			if (is_named(&facts->domains[feed->nr_looked_up], feed->cli->domains[n]))
+				vmt_filter_add_domain(&feed->filter, (uint32_t)feed->nr_looked_up);
+		}
+	}
+}
+
+static void take(void *context, const struct vmt_event *event)
+{
+	struct vmt_feed *feed = context;
+
+	feed->seen++;
+	if (feed->filter.by_domain)
+		look_up_domains(feed);
+	if (vmt_filter_passes(&feed->filter, event))
+		feed->emit(feed->context, event);
+}
+
+static int check_domains(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+
+	for (size_t n = 0; n < feed->cli->nr_domains; n++) {
 		bool found = false;
 
 		for (size_t i = 0; i < facts->nr_domains; i++)
-			found |= is_named(&facts->domains[i], cli->domains[n]) &&
-				 vmt_filter_add_domain(filter, (uint32_t)i);
+			found |= is_named(&facts->domains[i], feed->cli->domains[n]);
 		if (!found)
-			return refuse_domain(facts, cli->domains[n]);
+			return refuse_domain(facts, feed->cli->domains[n]);
 	}
-	for (size_t n = 0; n < cli->nr_pids; n++)
-		vmt_filter_add_pid(filter, (uint32_t)cli->pids[n]);
-	filter->by_vcpu = cli->vcpu_list != NULL;
-	filter->vcpus = cli->vcpu_mask;
 	return VMT_STATUS_OK;
 }
 
 int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 {
+	const struct vmt_cli *cli = feed->cli;
 	struct vmt_diag diag = { 0 };
 
-	if (vmt_input_run(feed->input, emit, context, &diag))
+	feed->emit = emit;
+	feed->context = context;
+	feed->filter.by_domain = cli->nr_domains > 0;
+	for (size_t n = 0; n < cli->nr_pids; n++)
+		vmt_filter_add_pid(&feed->filter, (uint32_t)cli->pids[n]);
+	feed->filter.by_vcpu = cli->vcpu_list != NULL;
+	feed->filter.vcpus = cli->vcpu_mask;
+	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
-	return VMT_STATUS_OK;
+	return check_domains(feed);
 }
 
 static double percent_of(uint64_t part, uint64_t whole)

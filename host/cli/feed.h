@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "decode/analyze/filter.h"
 #include "decode/analyze/input.h"
 #include "decode/analyze/report.h"
 #include "decode/export/out.h"
@@ -27,6 +28,11 @@ struct vmt_feed {
 	struct vmt_output file;	      /* -o */
 	bool has_file;
 	struct vmt_out *out;
+	struct vmt_filter filter;
+	size_t nr_looked_up; /* domains of the input that were compared with --domain */
+	vmt_event_fn *emit;
+	void *context;
+	uint64_t seen; /* events, wanted or not */
 };
 
 /*
@@ -39,17 +45,14 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli);
 int vmt_feed_input(struct vmt_feed *feed);
 
 /*
- * Which events --domain, --pid and --vcpu want. Domains must be in the input's session document:
- * VMT_STATUS_NO_DOMAIN else.
+ * Reads everything; the events that --domain, --pid and --vcpu want go to emit. Domains are looked
+ * up in the session document as it comes: VMT_STATUS_NO_DOMAIN when one is in none.
  */
-int vmt_feed_filter(const struct vmt_feed *feed, struct vmt_filter *filter);
-
-/* Reads everything; events go to emit. */
 int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context);
 
 /*
  * Ends the output and gives the exit status: a failed write, then loss beyond --max-loss
- * (`records`: how many events were seen).
+ * (`records`: how many were seen).
  */
 int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t records);
 void vmt_feed_close(struct vmt_feed *feed);

@@ -35,7 +35,7 @@ static void write_report(struct vmt_feed *feed, const struct vmt_report *report)
 /* Loss says that findings cannot be relied on: it is told first. */
 static int judge(struct vmt_feed *feed, const struct vmt_report *report)
 {
-	int status = vmt_feed_finish(feed, report->ledger, report->records);
+	int status = vmt_feed_finish(feed, report->ledger, feed->seen);
 
 	if (status || !feed->cli->has_fail_on || !report->nr_verdicts)
 		return status;
@@ -50,8 +50,6 @@ static int run(struct vmt_feed *feed)
 	const struct vmt_report *report = NULL;
 	int status = vmt_feed_input(feed);
 
-	if (!status)
-		status = vmt_feed_filter(feed, &options.filter);
 	if (status)
 		return status;
 	builder = vmt_report_new(&options);

@@ -9,9 +9,8 @@
 
 struct writer {
 	struct vmt_script script;
-	struct vmt_filter filter;
 	struct vmt_reorder *reorder;
-	uint64_t seen;
+	bool begun;
 };
 
 static void write_event(void *context, const struct vmt_event *event)
@@ -21,16 +20,22 @@ static void write_event(void *context, const struct vmt_event *event)
 	vmt_script_event(&w->script, event);
 }
 
-/* Before the reordering, so that what is not wanted does not fill it. */
+/* The header names the domains, which are known from the first event on. */
+static void begin(struct writer *w)
+{
+	if (!w->begun)
+		vmt_script_begin(&w->script);
+	w->begun = true;
+}
+
+/* What is not wanted is left out before the reordering, so that it does not fill it. */
 static void take(void *context, const struct vmt_event *event)
 {
 	struct writer *w = context;
 
-	w->seen++;
-	if (!vmt_filter_passes(&w->filter, event) ||
-	    (w->script.types && !(w->script.types >> event->type & 1)))
-		return;
-	vmt_reorder_push(w->reorder, event);
+	begin(w);
+	if (!w->script.types || (w->script.types >> event->type & 1))
+		vmt_reorder_push(w->reorder, event);
 }
 
 static int run_all(struct vmt_feed *feed, struct writer *w)
@@ -38,15 +43,15 @@ static int run_all(struct vmt_feed *feed, struct writer *w)
 	char text[120];
 	int status;
 
-	vmt_script_begin(&w->script);
 	status = vmt_feed_run(feed, take, w);
+	begin(w);
 	vmt_reorder_flush(w->reorder);
 	if (vmt_reorder_late(w->reorder)) {
 		snprintf(text, sizeof(text), "%llu events are printed behind younger ones",
 			 (unsigned long long)vmt_reorder_late(w->reorder));
 		vmt_cli_warn(feed->cli, text);
 	}
-	return status ? status : vmt_feed_finish(feed, vmt_input_ledger(feed->input), w->seen);
+	return status ? status : vmt_feed_finish(feed, vmt_input_ledger(feed->input), feed->seen);
 }
 
 static int run(struct vmt_feed *feed, uint32_t types)
@@ -60,8 +65,6 @@ static int run(struct vmt_feed *feed, uint32_t types)
 					.symbol_context = feed } };
 	int status = vmt_feed_input(feed);
 
-	if (!status)
-		status = vmt_feed_filter(feed, &w.filter);
 	if (status)
 		return status;
 	w.script.facts = vmt_input_facts(feed->input);

@@ -251,6 +251,22 @@ static void thread_learns_its_vcpu(void **state)
 	free(b);
 }
 
+/* A capture, or --time, that ends inside an exit. */
+static void exit_is_cut_off_at_the_end(void **state)
+{
+	struct vmt_event e[] = { vmt_make_entry(0, 0), vmt_make_exit(0, 500, 10000, IO, 1) };
+	struct vmt_bill *b;
+	size_t nr;
+
+	(void)state;
+	e[1].userspace_part_ns = 400;
+	b = bill_of(e, 2, 0, 1500, true, true, &nr);
+	assert_int_equal(b->guest_ns, 500);
+	assert_int_equal(b->userspace_ns, 400);
+	assert_int_equal(b->exits_ns, 600);
+	free(b);
+}
+
 /* What the join can make: per vCPU exits that end at the next entry, switches, losses, marks. */
 struct vcpu_state {
 	uint64_t now;
@@ -301,7 +317,7 @@ static void any_stream_balances(void **state)
 	for (unsigned int round = 0; round < 300; round++) {
 		struct vcpu_state vcpus[4] = { { 0 } };
 		struct vmt_bill_set *set = vmt_bill_new();
-		uint64_t first, last;
+		uint64_t first, last, end;
 		struct vmt_bill *bills;
 		size_t n = 1 + vmt_test_random(&seed) % 2000, nr;
 
@@ -316,8 +332,10 @@ static void any_stream_balances(void **state)
 				events[i].duration_ns = vmt_test_random(&seed);
 			assert_true(vmt_bill_event(set, &events[i], VMX_CLASS_IO));
 		}
-		if (!vmt_bill_span(set, &first, &last))
-			first = last = 0;
+		if (!vmt_bill_span(set, &first, &last, &end))
+			first = last = end = 0;
+		if (round % 4 == 1)
+			last = end; /* else what ends later is cut off */
 		bills = vmt_bill_finish(set, first - first % 1000, last, round & 1, round & 2, &nr);
 		assert_non_null(bills);
 		for (size_t i = 0; i < nr; i++) {
@@ -364,6 +382,7 @@ int main(void)
 		cmocka_unit_test(pause_is_stopped),
 		cmocka_unit_test(late_vcpu_knows_of_the_pause),
 		cmocka_unit_test(thread_learns_its_vcpu),
+		cmocka_unit_test(exit_is_cut_off_at_the_end),
 		cmocka_unit_test(any_stream_balances),
 		cmocka_unit_test(vcpus_are_bounded),
 	};
