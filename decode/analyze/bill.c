@@ -225,8 +225,8 @@ static void charge(const struct vmt_bill_set *set, struct vcpu *v, uint64_t to, 
 
 /*
  * Charges [cursor, end) to the parts of the open exit. They may be more than that when it is cut
- * off, at `latest`: each gets what is left. Stopped time is taken from where a stopped vCPU waits: off the CPU,
- * else in the VMM.
+ * off, at `latest`: each gets what is left. Stopped time is taken from where a stopped vCPU waits:
+ * off the CPU, else in the VMM.
  */
 static void end_exit(const struct vmt_bill_set *set, struct vcpu *v, uint64_t latest)
 {
