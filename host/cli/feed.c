@@ -21,7 +21,7 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 	if (strlen(cli->input) >= sizeof(feed->path))
 		return vmt_diag_printf(diag, VMT_E_USAGE, 0, "use a shorter path or standard input",
 				       "the path of the input is too long");
-	strcpy(feed->path, cli->input);
+	snprintf(feed->path, sizeof(feed->path), "%s", cli->input);
 	return 0;
 }
 

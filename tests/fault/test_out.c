@@ -72,8 +72,8 @@ static void all_arrives(void **state)
 	(void)state;
 	fill(out, 20000);
 	assert_int_equal(vmt_out_finish(out, &diag), 0);
-	assert_int_equal(disk.len, 20000 * 14);
-	assert_memory_equal(disk.bytes + 14 * 12345, "line 00012345\n", 14);
+	assert_int_equal(disk.len, (size_t)20000 * 14);
+	assert_memory_equal(disk.bytes + (size_t)14 * 12345, "line 00012345\n", 14);
 	assert_int_equal(out->written, disk.len);
 	free(out);
 }
@@ -122,17 +122,18 @@ static void reader_that_goes_is_none(void **state)
 static void long_texts_are_cut(void **state)
 {
 	struct vmt_out *out = begin(sizeof(disk.bytes), 0, false);
-	char *text = malloc(2 * VMT_OUT_BUFFER + 1);
+	const size_t size = 2 * (size_t)VMT_OUT_BUFFER;
+	char *text = malloc(size + 1);
 
 	(void)state;
 	assert_non_null(text);
-	memset(text, 'x', 2 * VMT_OUT_BUFFER);
-	text[2 * VMT_OUT_BUFFER] = '\0';
+	memset(text, 'x', size);
+	text[size] = '\0';
 	vmt_out_printf(out, "%s", text);
 	assert_int_equal(out->len, VMT_OUT_ROOM - 1);
 	vmt_out_str(out, text); /* longer than the buffer: all of it */
 	assert_int_equal(vmt_out_finish(out, NULL), 0);
-	assert_int_equal(disk.len, VMT_OUT_ROOM - 1 + 2 * VMT_OUT_BUFFER);
+	assert_int_equal(disk.len, VMT_OUT_ROOM - 1 + size);
 	free(text);
 	free(out);
 }

@@ -74,7 +74,7 @@ static void idle_vcpu(emit_fn *emit, void *context, unsigned int n)
 		e.blocked_part_ns = 700000;
 		e.preempted_part_ns = 50000;
 		t = exit_and_entry(emit, context, e);
-		tick = vmt_make_exit(1, t + 1000, 2500, 1, RIP + i * 16);
+		tick = vmt_make_exit(1, t + 1000, 2500, 1, RIP + i * UINT64_C(16));
 		tick.has |= VMT_HAS_VECTOR;
 		tick.vector = 236;
 		tick.key = vmt_make_key(VMT_KEY_VECTOR, 236, VMT_ACCESS_NONE);

@@ -14,7 +14,7 @@
 
 #define HLT  12u
 #define IO   30u
-#define MSEC 1000000u
+#define MSEC UINT64_C(1000000)
 
 static void assert_balanced(const struct vmt_bill *b)
 {

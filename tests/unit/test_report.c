@@ -78,8 +78,8 @@ static size_t rows_by(const char *by)
 	size_t n;
 
 	for (unsigned int i = 0; i < 64; i++) {
-		struct vmt_event e =
-			vmt_make_exit(i & 1, i * 1000, 10, i & 2 ? 30 : 32, 0x1000 + (i >> 2 & 1));
+		struct vmt_event e = vmt_make_exit(i & 1, i * UINT64_C(1000), 10, i & 2 ? 30 : 32,
+						   0x1000 + (i >> 2 & 1));
 
 		e.key = vmt_make_key(i & 2 ? VMT_KEY_PORT : VMT_KEY_MSR, i >> 3 & 1,
 				     VMT_ACCESS_READ);
@@ -116,7 +116,7 @@ static void kinds_are_apart(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
-		struct vmt_event e = vmt_make_exit(0, i * 1000, 10, 33, 0x1000);
+		struct vmt_event e = vmt_make_exit(0, i * UINT64_C(1000), 10, 33, 0x1000);
 
 		e.nested = i == 1;
 		e.failed_entry = i == 2;

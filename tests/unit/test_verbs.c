@@ -143,7 +143,8 @@ static int run(vmt_verb_fn *verb, const struct vmt_cli *cli, char **text)
 	child = fork();
 	if (child == 0) {
 		dup2(out, STDOUT_FILENO);
-		freopen("/dev/null", "w", stderr);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(98);
 		_exit(verb(&copy));
 	}
 	assert_true(child > 0);

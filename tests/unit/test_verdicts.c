@@ -364,7 +364,7 @@ static void nested_and_concealed(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 100; i++) {
-		struct vmt_event e = vmt_make_exit(0, i * 1000, 100, 10, RIP);
+		struct vmt_event e = vmt_make_exit(0, i * UINT64_C(1000), 100, 10, RIP);
 
 		e.nested = i % 2;
 		e.concealed_rip = i == 7;
