@@ -440,8 +440,10 @@ static void *watch_thread(void *context)
 {
 	struct vmt_watch *watch = context;
 	struct watch_link link = { .connection = NULL };
-	bool up = link_up(watch, &link, false);
+	bool up;
 
+	vmt_libvirt_init();
+	up = link_up(watch, &link, false);
 	if (!up) {
 		set_state(watch, WATCH_FAILED);
 		release(watch);

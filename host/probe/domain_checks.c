@@ -55,11 +55,12 @@ static void check_process(struct vmt_check *check, const struct domain_facts *fa
 			      domain->pid_source ? domain->pid_source : "its descriptors");
 	else if (domain->name && domain->id < 0)
 		vmt_check_set(check, VMT_CHECK_UNKNOWN, NULL, "it is not running");
+	else if (is_test(domain))
+		vmt_check_set(check, VMT_CHECK_UNKNOWN, NULL, "the test driver has none");
 	else
 		vmt_check_set(check, VMT_CHECK_BLOCKED,
-			      is_test(domain) ? ""
-					      : "run vmtrace on the host of the domain, as root",
-			      "%s", domain->note[0] ? domain->note : "not found");
+			      "run vmtrace on the host of the domain, as root", "%s",
+			      domain->note[0] ? domain->note : "not found");
 }
 
 static void check_vcpus(struct vmt_check *check, const struct domain_facts *facts)
