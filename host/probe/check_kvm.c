@@ -22,7 +22,8 @@ static void vendor_modules(const char *sys, char *list, size_t size)
 		size_t used = strlen(list);
 
 		if (!strncmp(entry->d_name, "kvm_", 4) && used + strlen(entry->d_name) + 3 < size)
-			snprintf(list + used, size - used, "%s%s", used ? ", " : "", entry->d_name);
+			snprintf(list + used, size - used, "%s%.60s", used ? ", " : "",
+				 entry->d_name);
 	}
 	if (dir)
 		closedir(dir);
