@@ -54,6 +54,13 @@ struct vmx_intr_info {
 struct vmx_intr_info vmx_intr_info_decode(uint32_t info);
 const char *vmx_intr_type_name(uint8_t type);
 
+/*
+ * Words for the error code of an exception that has one (SDM vol. 3 6.13, 6.15; APM vol. 2 8.4):
+ * "write, user, page not present" for #PF, "selector 0x28 in the GDT" for #GP. The empty string for
+ * exceptions without one. Returns buf.
+ */
+char *vmx_error_code_text(char *buf, size_t size, uint8_t vector, uint32_t error_code);
+
 /* General-purpose register by its number in a qualification, 0..15: "RAX". */
 const char *vmx_gpr_name(uint8_t gpr);
 

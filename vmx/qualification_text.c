@@ -312,6 +312,79 @@ char *vmx_qualification_text(char *buf, size_t size, uint32_t basic_reason, uint
 	return buf;
 }
 
+/* ---- error codes ---- */
+
+static void page_fault_text(struct vmx_text *t, uint32_t e)
+{
+	vmx_text_str(t, e & 1u << 4 ? "fetch" : e & 2 ? "write" : "read");
+	vmx_text_str(t, e & 4 ? ", user" : ", supervisor");
+	vmx_text_str(t, e & 1 ? ", protection" : ", page not present");
+	add_flag(t, e & 1u << 3, "reserved bits");
+	add_flag(t, e & 1u << 5, "protection key");
+	add_flag(t, e & 1u << 6, "shadow stack");
+	add_flag(t, e & 1u << 7, "HLAT");
+	add_flag(t, e & 1u << 15, "SGX");
+	add_flag(t, e & 1u << 31, "RMP");
+}
+
+static void selector_text(struct vmx_text *t, uint32_t e)
+{
+	if (!(e & 0xffff)) {
+		vmx_text_str(t, "no selector");
+		return;
+	}
+	if (e & 2) {
+		add_dec(t, "IDT entry ", e >> 3 & 0x1fff);
+	} else {
+		add_hex(t, "selector ", e & 0xfff8);
+		vmx_text_str(t, e & 4 ? " in the LDT" : " in the GDT");
+	}
+	add_flag(t, e & 1, "external event");
+}
+
+static void control_protection_text(struct vmx_text *t, uint32_t e)
+{
+	static const char *const causes[] = {
+		NULL, "near RET", "far RET or IRET", "missing ENDBRANCH", "RSTORSSP", "SETSSBSY"
+	};
+	uint32_t cause = e & 0x7fff;
+
+	if (cause < sizeof(causes) / sizeof(causes[0]) && causes[cause])
+		vmx_text_str(t, causes[cause]);
+	else
+		add_hex(t, "cause ", cause);
+	add_flag(t, e & 1u << 15, "enclave");
+}
+
+char *vmx_error_code_text(char *buf, size_t size, uint8_t vector, uint32_t error_code)
+{
+	struct vmx_text t = vmx_text_of(buf, size);
+
+	switch (vector) {
+	case 10: /* #TS */
+	case 11: /* #NP */
+	case 12: /* #SS */
+	case 13: /* #GP */
+		selector_text(&t, error_code);
+		break;
+	case 14: /* #PF */
+		page_fault_text(&t, error_code);
+		break;
+	case 21: /* #CP */
+		control_protection_text(&t, error_code);
+		break;
+	case 8:	 /* #DF */
+	case 17: /* #AC */
+	case 29: /* #VC: the exit code */
+	case 30: /* #SX */
+		add_hex(&t, "error code ", error_code);
+		break;
+	default:
+		break;
+	}
+	return buf;
+}
+
 /* ---- SVM ---- */
 
 static void npf_text(struct vmx_text *t, uint64_t error, uint64_t gpa)
@@ -334,15 +407,12 @@ static void npf_text(struct vmx_text *t, uint64_t error, uint64_t gpa)
 
 static void svm_exception_text(struct vmx_text *t, uint32_t vector, uint64_t info1, uint64_t info2)
 {
-	/* #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP, #VC, #SX push an error code. */
-	static const uint32_t with_error_code = 1u << 8 | 1u << 10 | 1u << 11 | 1u << 12 |
-						1u << 13 | 1u << 14 | 1u << 17 | 1u << 21 |
-						1u << 29 | 1u << 30;
+	char words[VMX_QUALIFICATION_TEXT_MAX];
 
 	if (vector == 14)
 		add_hex(t, "at ", info2);
-	if (with_error_code >> vector & 1)
-		add_hex(t, "error code ", info1 & UINT32_MAX);
+	vmx_error_code_text(words, sizeof(words), (uint8_t)vector, (uint32_t)info1);
+	add_flag(t, words[0], words);
 }
 
 static void svm_task_switch_text(struct vmx_text *t, uint64_t info1, uint64_t info2)

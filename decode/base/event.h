@@ -42,16 +42,17 @@ enum vmt_isa {
 /* What a sub-key names; vmt_key_format writes it as `msr:0x6e0:w`, `port:0x3f8:out`, … */
 enum vmt_key_kind {
 	VMT_KEY_NONE = 0,
-	VMT_KEY_MSR,	   /* number = index, access r/w */
-	VMT_KEY_PORT,	   /* number = port, access in/out */
-	VMT_KEY_GPA,	   /* number = guest-physical address, access r/w/x */
-	VMT_KEY_CPUID,	   /* number = leaf, sub = sub-leaf */
-	VMT_KEY_VECTOR,	   /* number = vector */
-	VMT_KEY_CR,	   /* number = CR, access r/w */
-	VMT_KEY_DR,	   /* number = DR, access r/w */
-	VMT_KEY_HYPERCALL, /* number = hypercall nr; sub = 1 for Hyper-V's */
-	VMT_KEY_APIC,	   /* number = register offset, access r/w */
-	VMT_KEY_USERSPACE, /* number = KVM_EXIT_* */
+	VMT_KEY_MSR,	    /* number = index, access r/w */
+	VMT_KEY_PORT,	    /* number = port, access in/out */
+	VMT_KEY_GPA,	    /* number = guest-physical address, access r/w/x */
+	VMT_KEY_CPUID,	    /* number = leaf, sub = sub-leaf */
+	VMT_KEY_VECTOR,	    /* number = vector */
+	VMT_KEY_CR,	    /* number = CR, access r/w */
+	VMT_KEY_DR,	    /* number = DR, access r/w */
+	VMT_KEY_HYPERCALL,  /* number = hypercall nr; sub = 1 for Hyper-V's */
+	VMT_KEY_APIC,	    /* number = register offset, access r/w */
+	VMT_KEY_USERSPACE,  /* number = KVM_EXIT_* */
+	VMT_KEY_CPUID_LEAF, /* number = leaf; the source does not tell the sub-leaf */
 };
 
 enum vmt_access {

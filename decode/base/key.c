@@ -25,6 +25,7 @@ static const struct form {
 	{ "port", VMT_KEY_PORT, WORDS_PORT, false, UINT16_MAX, 0 },
 	{ "gpa", VMT_KEY_GPA, WORDS_RW, false, UINT64_MAX, 0 },
 	{ "cpuid", VMT_KEY_CPUID, WORDS_NONE, false, UINT32_MAX, 0 },
+	{ "cpuid", VMT_KEY_CPUID_LEAF, WORDS_NONE, false, UINT32_MAX, 0 },
 	{ "vec", VMT_KEY_VECTOR, WORDS_NONE, true, UINT8_MAX, 0 },
 	{ "cr", VMT_KEY_CR, WORDS_RW, true, 15, 0 },
 	{ "dr", VMT_KEY_DR, WORDS_RW, true, 15, 0 },
@@ -103,6 +104,8 @@ static bool parse_body(const char *s, const struct form *form, struct vmt_key *k
 	s = vmx_text_number(s, &k.number);
 	if (!s || k.number > form->number_max)
 		return false;
+	if (form->kind == VMT_KEY_CPUID && *s != '/')
+		k.kind = VMT_KEY_CPUID_LEAF;
 	if (form->kind == VMT_KEY_CPUID && *s == '/') {
 		s = vmx_text_number(s + 1, &sub);
 		if (!s || sub > UINT32_MAX)
@@ -144,6 +147,7 @@ const char *vmt_key_name(const struct vmt_key *key)
 	case VMT_KEY_GPA:
 		return vmx_gpa_name(key->number);
 	case VMT_KEY_CPUID:
+	case VMT_KEY_CPUID_LEAF:
 		return narrow ? vmx_cpuid_name(number) : NULL;
 	case VMT_KEY_VECTOR:
 		return narrow ? vmx_exception_name(number) : NULL;

@@ -26,6 +26,13 @@ void vmt_join_free(struct vmt_join *join);
 /* A thread that the session knows: vcpu < 0 for a helper thread (emulator, iothread, vhost). */
 int vmt_join_thread(struct vmt_join *join, uint32_t tid, uint32_t domain, int vcpu);
 
+/*
+ * Says that the stream records the context switches of every thread (has_switches of the session
+ * document): then the parts of an exit are a full account from the first one on. Without it they
+ * are from the first switch of a thread on.
+ */
+void vmt_join_has_switches(struct vmt_join *join);
+
 void vmt_join_push(struct vmt_join *join, const struct vmt_rec *rec);
 
 /* The domain is paused, stopped or resumed at time_ns: the time to the resume is not the guest's.
@@ -35,6 +42,11 @@ void vmt_join_mark(struct vmt_join *join, uint64_t time_ns, uint32_t domain, con
 /* The end: open exits are emitted without a duration. */
 void vmt_join_flush(struct vmt_join *join);
 
+/*
+ * unmatched_exits: exits with no entry between them and an exit before; unmatched_entries the
+ * reverse; both without a loss between. untracked: entries and exits of threads beyond 65536, or
+ * without a thread.
+ */
 struct vmt_join_counts {
 	uint64_t entries, exits, failed_entries, unmatched_exits, unmatched_entries, untracked;
 };

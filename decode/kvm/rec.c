@@ -244,6 +244,15 @@ static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_rin
 	return 1;
 }
 
+static int decode_lost(const struct vmt_ring_record *r, enum vmt_lost_cause cause,
+		       struct vmt_rec *out)
+{
+	out->kind = VMT_REC_LOST;
+	out->u.lost.count = r->lost;
+	out->u.lost.cause = cause;
+	return 1;
+}
+
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out)
 {
@@ -260,10 +269,12 @@ int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_reco
 			out->flags |= VMT_REC_PREEMPTED;
 		return 1;
 	case VMT_RING_LOST:
+		return decode_lost(record, VMT_LOST_RECORDS, out);
 	case VMT_RING_LOST_SAMPLES:
-		out->kind = VMT_REC_LOST;
-		out->u.lost.count = record->lost;
-		return 1;
+		return decode_lost(record, VMT_LOST_SAMPLES, out);
+	case VMT_RING_THROTTLE:
+	case VMT_RING_UNTHROTTLE:
+		return decode_lost(record, VMT_LOST_THROTTLED, out);
 	default:
 		return 0;
 	}

@@ -63,6 +63,14 @@ enum vmt_rec_kind {
 	VMT_REC_KIND_COUNT,
 };
 
+/* Why records are missing. */
+enum vmt_lost_cause {
+	VMT_LOST_RECORDS = 0, /* no room in the ring, or bytes of the input that cannot be read */
+	VMT_LOST_SAMPLES,     /* the kernel refused to write samples */
+	VMT_LOST_THROTTLED,   /* the event was stopped, or goes on after it was */
+	VMT_LOST_CAUSE_COUNT,
+};
+
 struct vmt_rec {
 	uint64_t time_ns; /* perf clock */
 	uint8_t kind;	  /* enum vmt_rec_kind */
@@ -74,7 +82,7 @@ struct vmt_rec {
 		struct {
 			uint64_t rip, info1, info2;
 			uint32_t reason, isa, intr_info, error_code, vcpu_id, pad;
-		} exit; /* KVM_EXIT, KVM_NESTED_VMEXIT, KVM_NESTED_VMEXIT_INJECT */
+		} exit; /* KVM_EXIT, KVM_NESTED_VMEXIT, KVM_NESTED_VMEXIT_INJECT, KVM_VMGEXIT */
 		struct {
 			uint64_t rip;
 			uint32_t vcpu_id, immediate_exit, intr_info, error_code;
@@ -124,8 +132,9 @@ struct vmt_rec {
 			uint32_t tid, target_cpu;
 		} waking;
 		struct {
-			uint64_t count;
+			uint64_t count; /* records; 0: not known */
 			uint32_t stream, bytes;
+			uint32_t cause; /* enum vmt_lost_cause */
 		} lost;
 		uint64_t words[8];
 	} u;
@@ -136,6 +145,9 @@ struct vmt_rec {
 #define VMT_REC_HAS_INTR    0x04u /* EXIT, ENTRY: the format has intr_info and error_code */
 #define VMT_REC_HAS_TIME    0x08u /* time_ns is known */
 #define VMT_REC_HAS_SUBLEAF 0x10u /* CPUID: the format has index */
+#define VMT_REC_HAS_RIP	    0x20u /* EXIT, ENTRY: the format has the guest's RIP */
+#define VMT_REC_OF_THREAD   0x40u /* LOST: set by a caller whose ring holds tid's records alone */
+#define VMT_REC_HAS_REASON  0x80u /* VMGEXIT: the format has exit_reason */
 
 /*
  * The formats of one capture by tracepoint id, compiled for speed: per known field one load of

@@ -25,7 +25,7 @@
 
 #define EXIT_FIELDS                                                                                \
 	{                                                                                          \
-		F32("exit_reason", exit.reason, 0), F64("guest_rip", exit.rip, 0),                 \
+		F32("exit_reason", exit.reason, 0), F64("guest_rip", exit.rip, VMT_REC_HAS_RIP),   \
 			F32("isa", exit.isa, 0), F64("info1", exit.info1, 0),                      \
 			F64("info2", exit.info2, 0), F32("intr_info", exit.intr_info, 0),          \
 			F32("error_code", exit.error_code, VMT_REC_HAS_INTR),                      \
@@ -38,10 +38,17 @@
 			F64("old", any.second, 0)                                                  \
 	}
 
+#define VMGEXIT_FIELDS                                                                             \
+	{                                                                                          \
+		F32("exit_reason", exit.reason, VMT_REC_HAS_REASON), F64("info1", exit.info1, 0),  \
+			F64("info2", exit.info2, 0),                                               \
+			F32("vcpu_id", exit.vcpu_id, VMT_REC_HAS_VCPU)                             \
+	}
+
 static const struct vmt_rec_row rows[] = {
 	{ "kvm_entry",
 	  VMT_REC_KVM_ENTRY,
-	  { F32("vcpu_id", entry.vcpu_id, VMT_REC_HAS_VCPU), F64("rip", entry.rip, 0),
+	  { F32("vcpu_id", entry.vcpu_id, VMT_REC_HAS_VCPU), F64("rip", entry.rip, VMT_REC_HAS_RIP),
 	    F32("immediate_exit", entry.immediate_exit, 0), F32("intr_info", entry.intr_info, 0),
 	    F32("error_code", entry.error_code, VMT_REC_HAS_INTR) } },
 	{ "kvm_exit", VMT_REC_KVM_EXIT, EXIT_FIELDS },
@@ -108,9 +115,6 @@ static const struct vmt_rec_row rows[] = {
 	{ "kvm_hypercall",
 	  VMT_REC_KVM_HYPERCALL,
 	  { F64("nr", hypercall.nr, 0), F64("a0", hypercall.a0, 0) } },
-	{ "kvm_xen_hypercall",
-	  VMT_REC_KVM_HYPERCALL,
-	  { F64("nr", hypercall.nr, 0), F64("a0", hypercall.a0, 0) } },
 	{ "kvm_hv_hypercall",
 	  VMT_REC_KVM_HV_HYPERCALL,
 	  { F64("code", hypercall.nr, 0), F64("ingpa", hypercall.ingpa, 0) } },
@@ -159,14 +163,8 @@ static const struct vmt_rec_row rows[] = {
 	{ "kvm_emulate_insn",
 	  VMT_REC_KVM_EMULATE_INSN,
 	  { F64("rip", any.first, 0), F64("csbase", any.second, 0), F32("len", any.third, 0) } },
-	{ "kvm_vmgexit_enter",
-	  VMT_REC_KVM_VMGEXIT,
-	  { F64("exit_reason", any.first, 0), F64("info1", any.second, 0),
-	    F32("vcpu_id", any.vcpu_id, VMT_REC_HAS_VCPU) } },
-	{ "kvm_vmgexit_exit",
-	  VMT_REC_KVM_VMGEXIT,
-	  { F64("exit_reason", any.first, 0), F64("info1", any.second, 0),
-	    F32("vcpu_id", any.vcpu_id, VMT_REC_HAS_VCPU) } },
+	{ "kvm_vmgexit_enter", VMT_REC_KVM_VMGEXIT, VMGEXIT_FIELDS },
+	{ "kvm_vmgexit_exit", VMT_REC_KVM_VMGEXIT, VMGEXIT_FIELDS },
 	{ "sched_switch",
 	  VMT_REC_SCHED_SWITCH,
 	  { F32("prev_pid", sched_switch.prev_tid, 0), F32("next_pid", sched_switch.next_tid, 0),
@@ -187,6 +185,7 @@ static const struct vmt_rec_row families[] = {
 	  { F64("gva", any.first, 0), F64("token", any.second, 0), F64("address", any.first, 0) } },
 	{ "kvm_try_async_get_page", VMT_REC_KVM_ASYNC_PF, { F64("gva", any.first, 0) } },
 	{ "kvm_nested_", VMT_REC_KVM_NESTED_OTHER, { { NULL, 0, 0, 0 } } },
+	{ "kvm_vmgexit_", VMT_REC_KVM_VMGEXIT, VMGEXIT_FIELDS },
 	{ "kvm_", VMT_REC_KVM_OTHER, { { NULL, 0, 0, 0 } } },
 };
 

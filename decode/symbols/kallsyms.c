@@ -87,7 +87,7 @@ static const char *skip_blanks(const char *s)
 }
 
 /* Copies a word with its unprintable characters replaced; returns its end in dst. */
-static char *copy_word(char *dst, const char *end, const char *word, size_t len)
+static char *copy_word(char *dst, char *end, const char *word, size_t len)
 {
 	for (size_t i = 0; i < len && dst < end; i++)
 		*dst++ = word[i] > ' ' && word[i] <= '~' ? word[i] : '?';
@@ -98,7 +98,7 @@ static int keep_name(struct vmt_kallsyms *k, const char *name, size_t len, const
 		     uint32_t *offset)
 {
 	char text[VMT_KALLSYMS_NAME_MAX + 1];
-	const char *limit = text + VMT_KALLSYMS_NAME_MAX;
+	char *limit = text + VMT_KALLSYMS_NAME_MAX;
 	char *end = copy_word(text, limit, name, len);
 	size_t size;
 	char *names;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#define TRIES		5
-#define SEQLOCK_TRIES	1000
+#define TRIES	      5
+#define SEQLOCK_TRIES 1000
 
 void vmt_clock_open(struct vmt_clock *clock, const struct vmt_perf_ops *ops)
 {
@@ -121,8 +121,9 @@ static bool read_once(const struct vmt_clock *clock, struct vmt_anchor *out)
 	out->realtime_ns = clock_ns(CLOCK_REALTIME);
 	out->host_tsc_after = __rdtscp(&cpu_after);
 	if (convertible) {
-		out->host_ns = perf_time(out, out->host_tsc_before +
-						      (out->host_tsc_after - out->host_tsc_before) / 2);
+		out->host_ns =
+			perf_time(out, out->host_tsc_before +
+					       (out->host_tsc_after - out->host_tsc_before) / 2);
 	} else {
 		out->time_zero = 0;
 		out->time_mult = 0;

@@ -23,6 +23,14 @@ struct vmt_capture_options {
 struct vmt_capture;
 
 /*
+ * What needs more rights than capturing itself: raises the limits of open files and locked memory
+ * and mounts tracefs privately when it is not mounted. Called by a single thread before rights are
+ * dropped; nothing to do for a replay. Errors of vmt_tracefs_open; VMT_E_USAGE for an unknown
+ * backend, VMT_E_UNSUPPORTED for one that this version does not have.
+ */
+int vmt_capture_prepare(const char *backend, struct vmt_diag *diag);
+
+/*
  * Opens everything for the domains (which must outlive the capture and may be refreshed by it) and
  * starts. VMT_E_PERMISSION names the capability, sysctl or path; VMT_E_CAPABILITY says what the
  * kernel lacks.
@@ -39,6 +47,9 @@ int vmt_capture_fd(const struct vmt_capture *capture);
  * store is full (the capture goes on and counts the loss); 1 when the source has ended (replay).
  */
 int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
+
+/* Perf clock of the records now (of a replay: the recording's), 0 when it is not known. */
+uint64_t vmt_capture_now_ns(const struct vmt_capture *capture);
 
 /* A domain changed (from vmt_watch): the mark is stored, threads and TSC snapshots are read again.
  */

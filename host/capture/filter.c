@@ -94,10 +94,10 @@ void vmt_filter_ids(char *text, size_t size, const char *field, pid_t *ids, size
 	if (!nr)
 		snprintf(text, size, "%s == -1", field);
 	for (size_t i = 0; i < nr && len < size; i++) {
-		const char *or = i ? " || " : "";
+		const char * or = i ? " || " : "";
 		unsigned long long a = ranges[i].first, b = ranges[i].last;
-		int n = a == b ? snprintf(text + len, size - len, "%s%s == %llu", or, field, a) :
-				 snprintf(text + len, size - len, "%s(%s >= %llu && %s <= %llu)",
+		int n = a == b ? snprintf(text + len, size - len, "%s%s == %llu", or, field, a)
+			       : snprintf(text + len, size - len, "%s(%s >= %llu && %s <= %llu)",
 					  or, field, a, field, b);
 
 		len += n > 0 ? (size_t)n : 0;

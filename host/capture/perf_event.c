@@ -125,12 +125,14 @@ static int limit_error(const char *what, const char *name, int error, struct vmt
 	getrlimit(RLIMIT_NOFILE, &limit);
 	vmt_diag_printf(diag, VMT_E_LIMIT, error, "", "%s of %s", what, name);
 	if (error == ENFILE)
-		vmt_diag_cure(diag, "the system's file table is full: raise the sysctl fs.file-max");
-	else
 		vmt_diag_cure(diag,
-			      "the limit of open files (RLIMIT_NOFILE) is %llu, and each event needs "
-			      "one on each CPU: raise it with ulimit -Hn or LimitNOFILE=",
-			      (unsigned long long)limit.rlim_cur);
+			      "the system's file table is full: raise the sysctl fs.file-max");
+	else
+		vmt_diag_cure(
+			diag,
+			"the limit of open files (RLIMIT_NOFILE) is %llu, and each event needs "
+			"one on each CPU: raise it with ulimit -Hn or LimitNOFILE=",
+			(unsigned long long)limit.rlim_cur);
 	return VMT_E_LIMIT;
 }
 
@@ -180,8 +182,8 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 	}
 }
 
-struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd,
-					  size_t data_bytes, struct vmt_diag *diag)
+struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd, size_t data_bytes,
+					  struct vmt_diag *diag)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int error;

@@ -29,13 +29,13 @@ extern const struct vmt_perf_ops vmt_perf_system;
 /* What to open. name stands in errors: "kvm:kvm_exit". */
 struct vmt_perf_want {
 	const char *name;
-	bool dummy;	   /* a software event that never fires, to carry what follows */
-	bool switches;	   /* SWITCH records of the thread */
-	bool comm;	   /* COMM records: the clock's self-sample */
-	bool user_only;	   /* no kernel part: allowed to everyone */
-	uint64_t config;   /* tracepoint: its id */
-	pid_t pid;	   /* -1: every thread, on cpu */
-	int cpu;	   /* -1: every CPU, of pid */
+	bool dummy;	    /* a software event that never fires, to carry what follows */
+	bool switches;	    /* SWITCH records of the thread */
+	bool comm;	    /* COMM records: the clock's self-sample */
+	bool user_only;	    /* no kernel part: allowed to everyone */
+	uint64_t config;    /* tracepoint: its id */
+	pid_t pid;	    /* -1: every thread, on cpu */
+	int cpu;	    /* -1: every CPU, of pid */
 	uint32_t watermark; /* bytes after which a poller of the ring is woken */
 };
 
@@ -52,8 +52,8 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 		  struct vmt_diag *diag);
 
 /* Maps the ring of an event: a control page and 2^n pages of data. NULL with diag. */
-struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd,
-					  size_t data_bytes, struct vmt_diag *diag);
+struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd, size_t data_bytes,
+					  struct vmt_diag *diag);
 
 /* ioctls, retried on EINTR. Errors as vmt_perf_open. */
 int vmt_perf_filter(const struct vmt_perf_ops *ops, int fd, const char *filter,

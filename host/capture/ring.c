@@ -53,8 +53,9 @@ static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint3
 		return;
 	}
 	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES) {
-		counts->lost += load_word(ring, at + (type == PERF_RECORD_LOST ? LOST_COUNT :
-										 LOST_SAMPLES_COUNT));
+		counts->lost +=
+			load_word(ring, at + (type == PERF_RECORD_LOST ? LOST_COUNT
+								       : LOST_SAMPLES_COUNT));
 		counts->overflows++;
 	}
 	counts->throttles += type == PERF_RECORD_THROTTLE;

@@ -30,8 +30,8 @@ struct vmt_capture_counts {
 	uint64_t lost;	    /* records, by LOST and LOST_SAMPLES */
 	uint64_t overflows; /* how many LOST records */
 	uint64_t throttles;
-	uint64_t exits;		     /* samples of exit_id */
-	uint64_t unstored;	     /* bytes that the store did not take */
+	uint64_t exits;		    /* samples of exit_id */
+	uint64_t unstored;	    /* bytes that the store did not take */
 	uint64_t first_ns, last_ns; /* least and greatest time seen, 0: none */
 };
 

@@ -170,8 +170,8 @@ int vmt_tracefs_event(const char *tracefs, const char *system, const char *name,
 	if (!text && errno == ENOENT) {
 		vmt_diag_printf(diag, VMT_E_CAPABILITY, ENOENT, "", "no tracepoint %s:%s", system,
 				name);
-		vmt_diag_cure(diag, strcmp(system, "kvm") ? "this kernel does not have it" :
-							    "the module kvm is not loaded, or this "
+		vmt_diag_cure(diag, strcmp(system, "kvm") ? "this kernel does not have it"
+							  : "the module kvm is not loaded, or this "
 							    "kernel does not have the event");
 		return VMT_E_CAPABILITY;
 	}
@@ -182,8 +182,9 @@ int vmt_tracefs_event(const char *tracefs, const char *system, const char *name,
 	*id = at ? strtoull(at + 5, NULL, 10) : 0;
 	if (!*id) {
 		free(text);
-		return vmt_diag_printf(diag, VMT_E_DAMAGED, 0, "it is not tracefs' text of an event",
-				       "%s holds no ID", path);
+		return vmt_diag_printf(diag, VMT_E_DAMAGED, 0,
+				       "it is not tracefs' text of an event", "%s holds no ID",
+				       path);
 	}
 	*format = text;
 	return 0;

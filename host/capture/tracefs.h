@@ -12,9 +12,9 @@
 #define VMT_FORMAT_TEXT_MAX  65536
 
 /*
- * Finds tracefs in a mount table (/proc/self/mounts; tests give their own): a mount of type tracefs,
- * else the folder "tracing" of a debugfs. Octal escapes of the table are undone. VMT_E_NOT_FOUND
- * when there is none or no mount shows events/.
+ * Finds tracefs in a mount table (/proc/self/mounts; tests give their own): a mount of type
+ * tracefs, else the folder "tracing" of a debugfs. Octal escapes of the table are undone.
+ * VMT_E_NOT_FOUND when there is none or no mount shows events/.
  */
 int vmt_tracefs_find(const char *mounts_path, char *path, size_t size, struct vmt_diag *diag);
 

@@ -13,7 +13,7 @@
 
 #include "decode/store/store.h"
 
-#define NR_SLOTS	(VMT_TSC_VCPUS_MAX * 2)
+#define NR_SLOTS	((size_t)VMT_TSC_VCPUS_MAX * 2)
 #define DOMAINS_MAX	1024
 #define FRAC_UNSCALED	VMX_TSC_FRAC_BITS_VMX
 #define PERF_DATA_MAGIC "PERFILE2"
@@ -28,7 +28,7 @@ static void copy_safe(char *dst, size_t size, const char *src)
 	size_t n = 0;
 
 	for (; src && *src && n + 1 < size; src++)
-		dst[n++] = (unsigned char)*src < ' ' || *src == 127 ? '?' : *src;
+		dst[n++] = (char)((unsigned char)*src < ' ' || *src == 127 ? '?' : *src);
 	dst[n] = '\0';
 }
 
@@ -82,7 +82,7 @@ static int take_session(struct vmt_tsc_maps *maps, const struct vmt_item *item,
 
 static struct vmt_tsc_vcpu *find_vcpu(struct vmt_tsc_maps *maps, uint32_t domain, uint32_t id)
 {
-	uint32_t slot = (domain * 2654435761u ^ id * 2246822519u) % NR_SLOTS;
+	size_t slot = (domain * 2654435761u ^ id * 2246822519u) % NR_SLOTS;
 	struct vmt_tsc_vcpu *v;
 
 	for (; maps->slots[slot]; slot = (slot + 1) % NR_SLOTS) {
@@ -147,6 +147,8 @@ static int take_snapshot(struct vmt_tsc_maps *maps, const struct vmt_vcpu_tsc *s
 		maps->left_out++;
 		return 0;
 	}
+	if (v->last.snapshots && same_map(&v->last.map, &map) && s->host_ns <= v->last.to_ns)
+		return 0; /* metadata repeats in the file */
 	if (!v->last.snapshots || !same_map(&v->last.map, &map)) {
 		err = close_interval(maps, v, diag);
 		if (err)

@@ -34,16 +34,18 @@ static void swallow_error(void *context, virErrorPtr error)
 	(void)error;
 }
 
-static void set_quiet(void)
+/* Before virInitialize libvirt's error calls use a thread key that is not theirs. */
+static void initialize(void)
 {
+	virInitialize();
 	virSetErrorFunc(NULL, swallow_error);
 }
 
-void vmt_libvirt_quiet(void)
+void vmt_libvirt_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, set_quiet);
+	pthread_once(&once, initialize);
 }
 
 int vmt_thread_start(void *(*run)(void *context), void *context)
@@ -296,7 +298,7 @@ int vmt_link_open(struct vmt_link **out, const char *uri, bool read_write, unsig
 	int err;
 
 	*out = NULL;
-	vmt_libvirt_quiet();
+	vmt_libvirt_init();
 	if (!link || !open) {
 		free(open);
 		if (link)

@@ -54,8 +54,8 @@ void vmt_link_keep_error(struct vmt_link_call *call);
 /* The diag for a failed call. Returns its code. */
 int vmt_link_fail(const struct vmt_link_call *call, const char *uri, struct vmt_diag *diag);
 
-/* No libvirt error is printed any more; once per process. */
-void vmt_libvirt_quiet(void);
+/* Initialises libvirt, which then prints no error any more; work is done once per process. */
+void vmt_libvirt_init(void);
 
 /* Starts a detached thread that takes no signals. 0 or an errno value. */
 int vmt_thread_start(void *(*run)(void *context), void *context);

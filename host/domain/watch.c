@@ -107,7 +107,7 @@ static bool loop_runs;
 
 static void start_loop(void)
 {
-	vmt_libvirt_quiet();
+	vmt_libvirt_init();
 	loop_runs = virEventRegisterDefaultImpl() == 0 && vmt_thread_start(loop_thread, NULL) == 0;
 }
 
@@ -284,37 +284,62 @@ static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 		release(watch);
 }
 
-static int list_domains(struct vmt_watch *watch, virConnectPtr connection)
+struct listed {
+	char uuid[VIR_UUID_STRING_BUFLEN];
+	int state, id;
+};
+
+/* Running domains into an array; their number, or negative when libvirt failed. */
+static int list_domains(virConnectPtr connection, struct listed **out)
 {
 	virDomainPtr *domains = NULL;
 	int n = virConnectListAllDomains(connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	int count = 0;
 
-	if (n < 0)
-		return n;
-	pthread_mutex_lock(&watch->lock);
-	vmt_dedup_begin(watch->dedup);
-	pthread_mutex_unlock(&watch->lock);
+	*out = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(**out));
 	for (int i = 0; i < n; i++) {
-		char uuid[VIR_UUID_STRING_BUFLEN];
-		int state = VIR_DOMAIN_RUNNING;
+		struct listed *one = *out ? &(*out)[count] : NULL;
 
-		if (uuid_of(domains[i], uuid) &&
-		    virDomainGetState(domains[i], &state, NULL, 0) == 0) {
-			pthread_mutex_lock(&watch->lock);
-			vmt_dedup_known(watch->dedup, uuid, state, (int)virDomainGetID(domains[i]),
-					now_ns());
-			pthread_mutex_unlock(&watch->lock);
+		if (one && uuid_of(domains[i], one->uuid) &&
+		    virDomainGetState(domains[i], &one->state, NULL, 0) == 0) {
+			one->id = (int)virDomainGetID(domains[i]);
+			count++;
 		}
 		virDomainFree(domains[i]);
 	}
 	free(domains);
+	return n < 0 ? n : count;
+}
+
+static void tell_connection(struct vmt_watch *watch, const char *name)
+{
 	pthread_mutex_lock(&watch->lock);
-	vmt_dedup_end(watch->dedup, now_ns());
+	vmt_dedup_other(watch->dedup, "", name, "", now_ns());
+	pthread_cond_broadcast(&watch->changed);
 	pthread_mutex_unlock(&watch->lock);
+}
+
+static int compare_with_list(struct vmt_watch *watch, virConnectPtr connection, bool again)
+{
+	struct listed *list;
+	int n = list_domains(connection, &list);
+
+	if (n < 0)
+		return n;
+	if (again)
+		tell_connection(watch, "connection-back");
+	pthread_mutex_lock(&watch->lock);
+	vmt_dedup_begin(watch->dedup);
+	for (int i = 0; i < n; i++)
+		vmt_dedup_known(watch->dedup, list[i].uuid, list[i].state, list[i].id, now_ns());
+	vmt_dedup_end(watch->dedup, now_ns());
+	pthread_cond_broadcast(&watch->changed);
+	pthread_mutex_unlock(&watch->lock);
+	free(list);
 	return 0;
 }
 
-static bool link_up(struct vmt_watch *watch, struct watch_link *link)
+static bool link_up(struct vmt_watch *watch, struct watch_link *link, bool again)
 {
 	pthread_mutex_lock(&watch->lock);
 	watch->lost = false;
@@ -322,12 +347,13 @@ static bool link_up(struct vmt_watch *watch, struct watch_link *link)
 	virResetLastError();
 	link->connection =
 		watch->read_write ? virConnectOpen(watch->uri) : virConnectOpenReadOnly(watch->uri);
-	if (!link->connection)
-		return false;
-	virConnectSetKeepAlive(link->connection, KEEPALIVE_S, KEEPALIVE_COUNT);
-	subscribe(watch, link);
-	if (link->ids[0] >= 0 && list_domains(watch, link->connection) == 0)
-		return true;
+	if (link->connection) {
+		virConnectSetKeepAlive(link->connection, KEEPALIVE_S, KEEPALIVE_COUNT);
+		subscribe(watch, link);
+		if (link->ids[0] >= 0 && compare_with_list(watch, link->connection, again) == 0)
+			return true;
+	}
+	vmt_link_keep_error(&watch->failure);
 	link_down(link);
 	return false;
 }
@@ -383,14 +409,6 @@ static void set_state(struct vmt_watch *watch, enum watch_state state)
 	pthread_mutex_unlock(&watch->lock);
 }
 
-static void tell_connection(struct vmt_watch *watch, const char *name)
-{
-	pthread_mutex_lock(&watch->lock);
-	vmt_dedup_other(watch->dedup, "", name, "", now_ns());
-	pthread_cond_broadcast(&watch->changed);
-	pthread_mutex_unlock(&watch->lock);
-}
-
 /* Sleeps before the next try; false when the watch is being closed. */
 static bool pause_ms(struct vmt_watch *watch, unsigned int ms)
 {
@@ -411,7 +429,7 @@ static bool link_again(struct vmt_watch *watch, struct watch_link *link)
 	unsigned int ms = RETRY_FIRST_MS;
 
 	while (pause_ms(watch, ms)) {
-		if (link_up(watch, link))
+		if (link_up(watch, link, true))
 			return true;
 		ms = ms * 2 > RETRY_MOST_MS ? RETRY_MOST_MS : ms * 2;
 	}
@@ -422,10 +440,9 @@ static void *watch_thread(void *context)
 {
 	struct vmt_watch *watch = context;
 	struct watch_link link = { .connection = NULL };
-	bool up = link_up(watch, &link);
+	bool up = link_up(watch, &link, false);
 
 	if (!up) {
-		vmt_link_keep_error(&watch->failure);
 		set_state(watch, WATCH_FAILED);
 		release(watch);
 		return NULL;
@@ -442,8 +459,6 @@ static void *watch_thread(void *context)
 			tell_connection(watch, "connection-lost");
 		link_down(&link);
 		up = !quit && link_again(watch, &link);
-		if (up)
-			tell_connection(watch, "connection-back");
 	}
 	set_state(watch, WATCH_ENDED);
 	release(watch);

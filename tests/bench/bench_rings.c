@@ -32,16 +32,46 @@
 static const char *const tracefs = "/sys/kernel/tracing/events/kvm";
 
 static const char *const event_names[] = {
-	"kvm_entry",	     "kvm_exit",	   "kvm_userspace_exit",  "kvm_pio",
-	"kvm_mmio",	     "kvm_fast_mmio",	   "kvm_msr",		  "kvm_cpuid",
-	"kvm_cr",	     "kvm_inj_virq",	   "kvm_inj_exception",	  "kvm_apic",
-	"kvm_apic_ipi",	     "kvm_apic_accept_irq", "kvm_eoi",		  "kvm_pv_eoi",
-	"kvm_hypercall",     "kvm_hv_hypercall",   "kvm_page_fault",	  "kvm_halt_poll_ns",
-	"kvm_vcpu_wakeup",   "kvm_ple_window_update", "kvm_nested_vmexit", "kvm_nested_vmenter",
-	"kvm_write_tsc_offset", "kvm_track_tsc",   "kvm_pvclock_update",  "kvm_hv_timer_state",
-	"kvm_set_irq",	     "kvm_msi_set_irq",	   "kvm_ack_irq",	  "kvm_ioapic_set_irq",
-	"kvm_pic_set_irq",   "kvm_wait_lapic_expire", "kvm_unmap_hva_range", "kvm_smm_transition",
-	"kvm_pml_full",	     "kvm_try_async_get_page", "kvm_async_pf_ready", "kvm_async_pf_completed",
+	"kvm_entry",
+	"kvm_exit",
+	"kvm_userspace_exit",
+	"kvm_pio",
+	"kvm_mmio",
+	"kvm_fast_mmio",
+	"kvm_msr",
+	"kvm_cpuid",
+	"kvm_cr",
+	"kvm_inj_virq",
+	"kvm_inj_exception",
+	"kvm_apic",
+	"kvm_apic_ipi",
+	"kvm_apic_accept_irq",
+	"kvm_eoi",
+	"kvm_pv_eoi",
+	"kvm_hypercall",
+	"kvm_hv_hypercall",
+	"kvm_page_fault",
+	"kvm_halt_poll_ns",
+	"kvm_vcpu_wakeup",
+	"kvm_ple_window_update",
+	"kvm_nested_vmexit",
+	"kvm_nested_vmenter",
+	"kvm_write_tsc_offset",
+	"kvm_track_tsc",
+	"kvm_pvclock_update",
+	"kvm_hv_timer_state",
+	"kvm_set_irq",
+	"kvm_msi_set_irq",
+	"kvm_ack_irq",
+	"kvm_ioapic_set_irq",
+	"kvm_pic_set_irq",
+	"kvm_wait_lapic_expire",
+	"kvm_unmap_hva_range",
+	"kvm_smm_transition",
+	"kvm_pml_full",
+	"kvm_try_async_get_page",
+	"kvm_async_pf_ready",
+	"kvm_async_pf_completed",
 };
 
 /* ---- load: two vCPUs that write to a port for ever ---- */
@@ -104,7 +134,8 @@ static bool load_make(bool handover, uint64_t rounds)
 {
 	static const uint8_t code[] = { 0xba, 0xf8, 0x03, 0xee, 0xeb, 0xfd }; /* out dx, al; jmp */
 	struct load *l = &the_load;
-	uint8_t *memory = mmap(NULL, 0x4000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *memory =
+		mmap(NULL, 0x4000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memset(l, 0, sizeof(*l));
 	l->handover = handover;
@@ -213,12 +244,15 @@ static int open_event(uint32_t type, uint64_t config, pid_t pid, int cpu)
 }
 
 /* One ring: a leader (dummy with context switches) and, unless `bare`, every kvm event. */
-static bool add_ring(struct rings *r, pid_t pid, int cpu, const char *filter, bool bare, bool events_only)
+static bool add_ring(struct rings *r, pid_t pid, int cpu, const char *filter, bool bare,
+		     bool events_only)
 {
-	int leader = events_only ? -1 : open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, pid, cpu);
+	int leader =
+		events_only ? -1 : open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, pid, cpu);
 
 	for (size_t i = 0; i < (bare ? 1 : nr_events + 1); i++) {
-		int fd = i == 0 ? leader : open_event(PERF_TYPE_TRACEPOINT, event_ids[i - 1], pid, cpu);
+		int fd = i == 0 ? leader
+				: open_event(PERF_TYPE_TRACEPOINT, event_ids[i - 1], pid, cpu);
 
 		if (fd < 0 && i == 0 && events_only)
 			continue;
@@ -248,7 +282,8 @@ static void drain(struct rings *r)
 	for (size_t i = 0; i < r->nr_rings; i++) {
 		struct perf_event_mmap_page *p = r->pages[i];
 		const uint8_t *data = (const uint8_t *)p + 4096;
-		uint64_t head = __atomic_load_n(&p->data_head, __ATOMIC_ACQUIRE), tail = p->data_tail;
+		uint64_t head = __atomic_load_n(&p->data_head, __ATOMIC_ACQUIRE),
+			 tail = p->data_tail;
 
 		while (tail < head) {
 			struct perf_event_header header;
@@ -258,7 +293,8 @@ static void drain(struct rings *r)
 			if (header.type == PERF_RECORD_LOST) {
 				uint64_t lost;
 
-				memcpy(&lost, data + (at + 16) % (RING_PAGES * 4096ull), sizeof(lost));
+				memcpy(&lost, data + (at + 16) % (RING_PAGES * 4096ull),
+				       sizeof(lost));
 				r->lost += lost;
 			} else {
 				r->records++;
@@ -311,7 +347,8 @@ static bool open_mode(struct rings *r, enum mode mode)
 		a = b = getpid();
 	snprintf(filter, sizeof(filter), "common_pid == %d || common_pid == %d", a, b);
 	if (mode == MODE_THREAD)
-		return add_ring(r, a, -1, NULL, false, false) && add_ring(r, b, -1, NULL, false, false);
+		return add_ring(r, a, -1, NULL, false, false) &&
+		       add_ring(r, b, -1, NULL, false, false);
 	if (mode == MODE_NONE)
 		return true;
 	for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
@@ -319,7 +356,8 @@ static bool open_mode(struct rings *r, enum mode mode)
 			return false;
 	}
 	if (mode == MODE_MIXED)
-		return add_ring(r, a, -1, NULL, true, false) && add_ring(r, b, -1, NULL, true, false);
+		return add_ring(r, a, -1, NULL, true, false) &&
+		       add_ring(r, b, -1, NULL, true, false);
 	return true;
 }
 

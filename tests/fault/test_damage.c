@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "decode/store/layout.h"
 #include "tests/support/store_sample.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -154,6 +155,40 @@ static void pieces_moved(void **state)
 	vmt_sample_free(&s);
 }
 
+/*
+ * Nothing but headers that are right and claim 16 MiB each: to check every one's payload would take
+ * minutes.
+ */
+static void headers_without_payloads(void **state)
+{
+	size_t len = VMT_CHUNK_PAYLOAD_MAX + (1u << 20);
+	uint8_t *bytes = malloc(len);
+	struct vmt_store_reader *store;
+	struct vmt_item item;
+	struct vmt_ledger l;
+
+	(void)state;
+	assert_non_null(bytes);
+	for (size_t at = 0; at + VMT_STORE_HEADER <= len; at += VMT_STORE_HEADER) {
+		struct vmt_store_header h = { .version = VMT_STORE_VERSION,
+					      .type = VMT_CHUNK_RECORDS,
+					      .header_len = VMT_STORE_HEADER,
+					      .sequence = at,
+					      .stored_len = VMT_CHUNK_PAYLOAD_MAX,
+					      .raw_len = VMT_CHUNK_PAYLOAD_MAX,
+					      .payload_hash = at };
+
+		vmt_store_header_encode(&h, bytes + at);
+	}
+	assert_int_equal(vmt_store_open(&store, vmt_sample_reader(bytes, len), NULL), 0);
+	while (vmt_store_next(store, &item, NULL) == 1)
+		assert_int_equal(item.type, VMT_ITEM_LOSS);
+	l = vmt_store_ledger(store);
+	assert_int_equal(l.bytes_skipped, l.bytes_total);
+	vmt_store_close(store);
+	free(bytes);
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -173,6 +208,7 @@ int main(void)
 		cmocka_unit_test(bits_of_compressed_chunks),
 		cmocka_unit_test(every_length),
 		cmocka_unit_test(pieces_moved),
+		cmocka_unit_test(headers_without_payloads),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

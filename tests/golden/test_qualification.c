@@ -146,6 +146,40 @@ static void every_reason_has_a_case(void **state)
 	assert_true(seen_svm[0x7b] && seen_svm[0x7c] && seen_svm[0x7d] && seen_svm[0x4e]);
 }
 
+static void error_codes(void **state)
+{
+	static const struct {
+		uint8_t vector;
+		uint32_t error;
+		const char *want;
+	} cases[] = {
+		{ 14, 0x0, "read, supervisor, page not present" },
+		{ 14, 0x7, "write, user, protection" },
+		{ 14, 0x15, "fetch, user, protection" },
+		{ 14, 0x800080ed,
+		  "read, user, protection, reserved bits, protection key, shadow stack, HLAT, SGX, "
+		  "RMP" },
+		{ 13, 0, "no selector" },
+		{ 13, 0x28, "selector 0x28 in the GDT" },
+		{ 11, 0x2d, "selector 0x28 in the LDT, external event" },
+		{ 13, 0x72, "IDT entry 14" },
+		{ 21, 3, "missing ENDBRANCH" },
+		{ 21, 0x8001, "near RET, enclave" },
+		{ 21, 9, "cause 0x9" },
+		{ 17, 0, "error code 0x0" },
+		{ 29, 0x72, "error code 0x72" },
+		{ 6, 5, "" },
+		{ 236, 5, "" },
+	};
+	char buf[VMX_QUALIFICATION_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(vmx_error_code_text(buf, sizeof(buf), cases[i].vector,
+							cases[i].error),
+				    cases[i].want);
+}
+
 /* No bit pattern makes a text that does not end inside its buffer. */
 static void any_bits(void **state)
 {
@@ -186,9 +220,8 @@ static void all_ones(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(goldens),
-		cmocka_unit_test(every_reason_has_a_case),
-		cmocka_unit_test(any_bits),
+		cmocka_unit_test(goldens),     cmocka_unit_test(every_reason_has_a_case),
+		cmocka_unit_test(error_codes), cmocka_unit_test(any_bits),
 		cmocka_unit_test(all_ones),
 	};
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_PT_DECODER_H
+#define VMT_PT_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/event.h"
+#include "decode/base/item.h"
+#include "decode/kvm/join.h"
+#include "decode/pt/clock.h"
+#include "decode/pt/errata.h"
+#include "decode/pt/packet.h"
+
+/*
+ * One PT stream (a CPU's or a thread's) to VM events: packets -> clock -> binding of FUP, TIP, PIP,
+ * VMCS, MODE, CFE and EVD -> entries, exits, gaps. Bytes come in pieces of any size; a packet that
+ * is cut off at the end of a piece is carried over. Memory is fixed.
+ */
+struct vmt_pt_vm {     /* what --vm says, or the session knows */
+	uint64_t vmcs; /* pointer; VMT_PT_ANY_VMCS: every VMCS */
+	struct vmx_tsc_map map;
+	bool has_map;
+	bool has_domain, has_vcpu;
+	uint32_t domain, vcpu;
+};
+
+#define VMT_PT_ANY_VMCS UINT64_MAX
+#define VMT_PT_VMS_MAX	256
+
+struct vmt_pt_decoder_options {
+	struct vmt_pt_cpu cpu; /* for errata */
+	struct vmt_pt_clock_params clock;
+	const struct vmt_pt_vm *vms;
+	size_t nr_vms;
+	uint32_t host_cpu;  /* UINT32_MAX: not known */
+	uint32_t pid, tid;  /* 0: not known */
+	vmt_event_fn *emit; /* may be NULL */
+	/* Every packet with its offset, before its meaning; may be NULL. */
+	void (*packet)(void *context, uint64_t offset, const uint8_t *bytes,
+		       const struct vmt_pt_packet *packet);
+	/* Every stretch of bytes that is no packet; may be NULL. */
+	void (*skipped)(void *context, uint64_t offset, uint64_t len, const char *why);
+	void *context;
+};
+
+struct vmt_pt_decoder;
+
+/* NULL when memory is short. The vms array must outlive the decoder. */
+struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *options);
+void vmt_pt_decoder_free(struct vmt_pt_decoder *decoder);
+
+/* Decodes a piece that follows the one before without a gap. */
+void vmt_pt_decoder_feed(struct vmt_pt_decoder *decoder, const uint8_t *bytes, size_t len);
+/* The next piece does not follow the last one (lost AUX data, new buffer): state becomes unsure. */
+void vmt_pt_decoder_gap(struct vmt_pt_decoder *decoder);
+/* The end: an unfinished packet is truncated, an open exit goes out without a duration. */
+void vmt_pt_decoder_end(struct vmt_pt_decoder *decoder);
+
+struct vmt_pt_counts {
+	uint64_t packets, entries, exits, failed_entries, gaps, overflows, resyncs;
+	bool nonroot_seen; /* a PIP with NR=1, a VM transition, or a CFE of one */
+};
+struct vmt_pt_counts vmt_pt_decoder_counts(const struct vmt_pt_decoder *decoder);
+struct vmt_ledger vmt_pt_decoder_ledger(const struct vmt_pt_decoder *decoder);
+
+#endif

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Invariant: what a reader needs to understand a record stands before it in the file: the session
+ * document, formats and attrs first, and after each change of threads the new ones before the next
+ * drain.
+ */
+#include "host/capture/capture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decode/io/diagf.h"
+#include "decode/io/sys.h"
+#include "host/capture/anchors.h"
+#include "host/capture/capture_with.h"
+#include "host/capture/document.h"
+#include "host/capture/host_facts.h"
+#include "host/capture/live.h"
+#include "host/capture/replay.h"
+#include "host/capture/tracefs.h"
+
+#define REPLAY_PREFIX	   "replay:"
+#define DOCUMENT_PERIOD_NS UINT64_C(60000000000)
+#define ANCHOR_PERIOD_NS   UINT64_C(10000000000)
+#define VCPUS_MAX	   4096
+
+/* The process of one domain. */
+struct process {
+	int pidfd;	/* -1: none (no process, or a kernel before 5.3) */
+	uint64_t print; /* of its threads */
+	bool gone;
+};
+
+struct vmt_capture {
+	struct vmt_domains *domains;
+	struct vmt_store_writer *store;
+	char *base_json;
+	struct vmt_clock clock;
+	struct vmt_live *live;
+	struct vmt_replay *replay;
+	struct process *processes; /* one a domain */
+	struct vmt_capture_counts counts;
+	struct vmt_document_facts facts;
+	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
+	uint64_t cpu_start_ns;
+};
+
+/* ---- backend names ---- */
+
+struct backends {
+	bool kvm, sched;
+	const char *replay; /* path */
+};
+
+static int parse_backend(const char *text, struct backends *out, struct vmt_diag *diag)
+{
+	*out = (struct backends){ 0 };
+	if (!text || !strcmp(text, "auto")) {
+		out->kvm = out->sched = true;
+		return 0;
+	}
+	if (!strncmp(text, REPLAY_PREFIX, sizeof(REPLAY_PREFIX) - 1)) {
+		out->replay = text + sizeof(REPLAY_PREFIX) - 1;
+		return *out->replay ? 0
+				    : vmt_diag_set(diag, VMT_E_USAGE, "no file to replay",
+						   "write --backend replay:FILE");
+	}
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (len == 3 && !memcmp(text, "kvm", 3))
+			out->kvm = true;
+		else if (len == 5 && !memcmp(text, "sched", 5))
+			out->sched = true;
+		else if ((len == 2 && !memcmp(text, "pt", 2)) ||
+			 (len == 3 && !memcmp(text, "pmu", 3)))
+			return vmt_diag_printf(diag, VMT_E_UNSUPPORTED, 0,
+					       "this version captures with kvm and sched",
+					       "no backend %.*s", (int)len, text);
+		else
+			return vmt_diag_printf(diag, VMT_E_USAGE, 0,
+					       "it is auto, a list of kvm and sched, or "
+					       "replay:FILE",
+					       "unknown backend '%.*s'", (int)len, text);
+		text += len + (text[len] == ',');
+	}
+	return out->kvm || out->sched ? 0
+				      : vmt_diag_set(diag, VMT_E_USAGE, "no backend is named",
+						     "it is auto, a list of kvm and sched, or "
+						     "replay:FILE");
+}
+
+int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
+{
+	struct backends wanted;
+	char tracefs[VMT_TRACEFS_PATH_MAX];
+	int err = parse_backend(backend, &wanted, diag);
+
+	if (err || wanted.replay)
+		return err;
+	vmt_perf_raise_limits();
+	return vmt_tracefs_open(tracefs, sizeof(tracefs), diag);
+}
+
+/* ---- documents and clocks ---- */
+
+static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	char *json = vmt_document_live(c->base_json, &c->facts, c->domains);
+	int err = json ? vmt_store_session(c->store, json, diag)
+		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
+				      "memory is short");
+
+	free(json);
+	c->document_due_ns = vmt_io_monotonic_ns() + DOCUMENT_PERIOD_NS;
+	return err;
+}
+
+uint64_t vmt_capture_now_ns(const struct vmt_capture *c)
+{
+	return c->replay ? vmt_replay_now_ns(c->replay) : vmt_clock_now_ns(&c->clock);
+}
+
+static int write_anchor(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	struct vmt_anchor anchor;
+	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_ANCHOR,
+					 .cpu = -1,
+					 .nr_parts = 1,
+					 .parts = { { &anchor, sizeof(anchor) } } };
+
+	vmt_anchor_read(&c->clock, &anchor);
+	chunk.time_first_ns = chunk.time_last_ns = anchor.host_ns;
+	return vmt_store_append(c->store, &chunk, diag);
+}
+
+static int write_vcpu_tsc(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	struct vmt_vcpu_tsc *rows = calloc(VCPUS_MAX, sizeof(*rows));
+	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_VCPU_TSC, .cpu = -1, .nr_parts = 1 };
+	uint64_t now = vmt_clock_now_ns(&c->clock);
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; rows && i < c->domains->count; i++)
+		nr += vmt_vcpu_tsc_of(&c->domains->items[i], (uint32_t)i, now, rows + nr,
+				      VCPUS_MAX - nr);
+	chunk.time_first_ns = chunk.time_last_ns = now;
+	chunk.parts[0] = (struct vmt_store_part){ rows, nr * sizeof(*rows) };
+	if (nr)
+		err = vmt_store_append(c->store, &chunk, diag);
+	free(rows);
+	return err;
+}
+
+/* Anchor and TSC snapshots of a live capture; a replay brings its own. */
+static int write_clocks(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int err, second;
+
+	c->anchor_due_ns = vmt_io_monotonic_ns() + ANCHOR_PERIOD_NS;
+	if (c->replay)
+		return 0;
+	err = write_anchor(c, diag);
+	second = write_vcpu_tsc(c, diag);
+	return err ? err : second;
+}
+
+static int write_mark(struct vmt_capture *c, uint32_t domain, const char *name, const char *detail,
+		      struct vmt_diag *diag)
+{
+	uint64_t now = vmt_capture_now_ns(c);
+	char *json = vmt_document_mark(now, domain, name, detail);
+	int err = json ? vmt_store_mark(c->store, json, now, diag) : VMT_E_NOMEM;
+
+	free(json);
+	return err;
+}
+
+/* ---- opening ---- */
+
+static int open_processes(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	c->processes = calloc(c->domains->count + 1, sizeof(*c->processes));
+	if (!c->processes)
+		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+				    "memory is short");
+	for (size_t i = 0; i < c->domains->count; i++) {
+		pid_t pid = c->domains->items[i].pid;
+
+		c->processes[i].pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+		c->processes[i].print = pid > 0 ? vmt_threads_print(pid) : 0;
+	}
+	return 0;
+}
+
+static int open_live(struct vmt_capture *c, const struct vmt_capture_options *options,
+		     const struct backends *wanted, const struct vmt_perf_ops *ops,
+		     const char *tracefs, struct vmt_diag *diag)
+{
+	char found[VMT_TRACEFS_PATH_MAX];
+	struct vmt_host_facts host;
+	struct vmt_anchor anchor;
+	int *cpus = NULL;
+	int err;
+
+	vmt_host_facts_read(&host);
+	vmt_anchor_read(&c->clock, &anchor);
+	c->facts.start_ns = anchor.host_ns;
+	c->facts.tsc_convertible = !(anchor.flags & VMT_ANCHOR_NO_TIME_ZERO);
+	c->facts.has_switches = wanted->sched;
+	err = tracefs ? 0 : vmt_tracefs_open(found, sizeof(found), diag);
+	if (!err)
+		err = write_document(c, diag);
+	if (err)
+		return err;
+	struct vmt_live_setup setup = { .ops = ops,
+					.tracefs = tracefs ? tracefs : found,
+					.kvm = wanted->kvm,
+					.sched = wanted->sched,
+					.isa = host.isa,
+					.buffer_bytes = options->buffer_bytes,
+					.domains = c->domains,
+					.store = c->store };
+	setup.nr_cpus = vmt_cpus_online(&cpus);
+	setup.cpus = cpus;
+	err = vmt_live_open(&c->live, &setup, diag);
+	free(cpus);
+	if (!err)
+		err = write_clocks(c, diag);
+	return err ? err : vmt_live_enable(c->live, diag);
+}
+
+static int open_replay(struct vmt_capture *c, const struct backends *wanted, struct vmt_diag *diag)
+{
+	struct vmt_replay_setup setup = { .path = wanted->replay,
+					  .base_json = c->base_json,
+					  .domains = c->domains,
+					  .store = c->store };
+	int err = vmt_replay_open(&c->replay, &setup, diag);
+
+	/* The head of the recording: who is in it, and its clock. */
+	if (!err)
+		err = vmt_replay_drain(c->replay, &c->counts, diag);
+	return err < 0 ? err : 0;
+}
+
+static void capture_free(struct vmt_capture *c)
+{
+	for (size_t i = 0; c->processes && i < c->domains->count; i++) {
+		if (c->processes[i].pidfd >= 0)
+			close(c->processes[i].pidfd);
+	}
+	vmt_live_close(c->live);
+	vmt_replay_close(c->replay);
+	vmt_clock_close(&c->clock);
+	free(c->processes);
+	free(c->base_json);
+	free(c);
+}
+
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_options *options,
+			  struct vmt_domains *domains, struct vmt_store_writer *store,
+			  const struct vmt_perf_ops *ops, const char *tracefs,
+			  struct vmt_diag *diag)
+{
+	struct vmt_capture *c = calloc(1, sizeof(*c));
+	struct backends wanted;
+	int err = parse_backend(options->backend, &wanted, diag);
+
+	if (err || !c) {
+		free(c);
+		return err ? err
+			   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+					  "memory is short");
+	}
+	c->domains = domains;
+	c->store = store;
+	c->cpu_start_ns = cpu_now_ns();
+	c->base_json = strdup(options->session_json ? options->session_json : "{}");
+	vmt_clock_open(&c->clock, ops);
+	err = open_processes(c, diag);
+	if (!err && !c->base_json)
+		err = vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture", "memory is short");
+	if (!err)
+		err = wanted.replay ? open_replay(c, &wanted, diag)
+				    : open_live(c, options, &wanted, ops, tracefs, diag);
+	if (!err)
+		err = write_mark(c, 0, "capture-start", NULL, diag);
+	if (err) {
+		capture_free(c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+int vmt_capture_open(struct vmt_capture **out, const struct vmt_capture_options *options,
+		     struct vmt_domains *domains, struct vmt_store_writer *store,
+		     struct vmt_diag *diag)
+{
+	return vmt_capture_open_with(out, options, domains, store, &vmt_perf_system, NULL, diag);
+}
+
+int vmt_capture_fd(const struct vmt_capture *c)
+{
+	return c->replay ? vmt_replay_fd(c->replay) : vmt_live_fd(c->live);
+}
+
+/* ---- running ---- */
+
+static bool process_ended(const struct process *process)
+{
+	struct pollfd p = { .fd = process->pidfd, .events = POLLIN };
+
+	return process->pidfd >= 0 ? poll(&p, 1, 0) == 1 : process->print == 0;
+}
+
+/* True when the domain's threads may have changed. Notes the end of its process. */
+static bool look_at_process(struct vmt_capture *c, uint32_t index, struct vmt_diag *diag)
+{
+	struct process *process = &c->processes[index];
+	pid_t pid = c->domains->items[index].pid;
+	uint64_t print;
+
+	if (process->gone || pid <= 0)
+		return false;
+	print = vmt_threads_print(pid);
+	if (print == process->print && print && !process_ended(process))
+		return false;
+	process->print = print;
+	if (!process_ended(process))
+		return true;
+	process->gone = true;
+	write_mark(c, index, "stopped", "the process has ended", diag);
+	return false;
+}
+
+static bool all_gone(const struct vmt_capture *c)
+{
+	size_t with_process = 0, gone = 0;
+
+	for (size_t i = 0; i < c->domains->count; i++) {
+		with_process += c->domains->items[i].pid > 0;
+		gone += c->processes[i].gone;
+	}
+	return with_process && gone == with_process;
+}
+
+/* Reads threads of the changed domains (mask by `all`) and follows them. */
+static int follow(struct vmt_capture *c, bool all, struct vmt_diag *diag)
+{
+	bool changed = all;
+	int err;
+
+	for (size_t i = 0; i < c->domains->count; i++) {
+		struct vmt_domain *d = &c->domains->items[i];
+
+		if (!look_at_process(c, (uint32_t)i, diag) && !all)
+			continue;
+		if (c->processes[i].gone || d->pid <= 0)
+			continue;
+		changed = true;
+		vmt_domain_refresh(d, NULL); /* a thread that ends meanwhile is seen next time */
+	}
+	if (!changed)
+		return 0;
+	err = vmt_live_follow(c->live, c->domains, diag);
+	if (err == 1)
+		return write_document(c, diag);
+	return err;
+}
+
+static int look_at_cpus(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int *cpus = NULL;
+	size_t nr = vmt_cpus_online(&cpus);
+	int err = nr ? vmt_live_add_cpus(c->live, cpus, nr, diag) : 0;
+
+	free(cpus);
+	return err;
+}
+
+static int keep(int first, int next)
+{
+	return first < 0 ? first : next < 0 ? next : 0;
+}
+
+static int drain_live(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	uint64_t before = c->counts.records, now = vmt_io_monotonic_ns();
+	int err = vmt_live_drain(c->live, &c->counts, diag);
+
+	if (c->counts.records != before)
+		err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
+	if (now >= c->anchor_due_ns) {
+		err = keep(err, look_at_cpus(c, diag));
+		err = keep(err, follow(c, true, diag));
+		err = keep(err, write_clocks(c, diag));
+	} else {
+		err = keep(err, follow(c, false, diag));
+	}
+	if (now >= c->document_due_ns)
+		err = keep(err, write_document(c, diag));
+	return err < 0 ? err : all_gone(c);
+}
+
+int vmt_capture_drain(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	return c->replay ? vmt_replay_drain(c->replay, &c->counts, diag) : drain_live(c, diag);
+}
+
+int vmt_capture_mark(struct vmt_capture *c, uint32_t domain, const char *name, const char *detail,
+		     struct vmt_diag *diag)
+{
+	int err = write_mark(c, domain, name, detail, diag);
+
+	if (!c->live)
+		return err;
+	err = keep(err, follow(c, true, diag));
+	return keep(err, write_clocks(c, diag));
+}
+
+struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
+{
+	struct vmt_live_totals live =
+		c->live ? vmt_live_totals(c->live) : (struct vmt_live_totals){ 0 };
+
+	return (struct vmt_capture_stats){
+		.records = c->counts.records,
+		.bytes = c->counts.bytes,
+		.lost_records = c->counts.lost + vmt_store_totals(c->store).lost_records,
+		.rings = live.rings,
+		.descriptors = live.descriptors,
+		.threads = live.threads,
+		.exits = c->counts.exits,
+		.cpu_ns = cpu_now_ns() - c->cpu_start_ns,
+	};
+}
+
+int vmt_capture_close(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int err = 0;
+
+	if (c->live) {
+		uint64_t before = c->counts.records;
+
+		err = keep(err, vmt_live_drain(c->live, &c->counts, diag));
+		if (c->counts.records != before)
+			err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
+		for (size_t i = 0; i < c->domains->count; i++) {
+			if (!c->processes[i].gone && c->domains->items[i].pid > 0)
+				vmt_domain_refresh(&c->domains->items[i], NULL);
+		}
+		err = keep(err, write_clocks(c, diag));
+	}
+	err = keep(err, write_mark(c, 0, "capture-stop", NULL, diag));
+	capture_free(c);
+	return err;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Invariant: between two drains every ring that is mapped belongs to the kernel and to nobody else;
+ * a ring whose thread ended is drained once more before it is closed.
+ */
+#include "host/capture/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "decode/io/diagf.h"
+#include "host/capture/live_state.h"
+
+#define CPU_RING_MIN	(64u << 10)
+#define THREAD_RING_MIN (16u << 10)
+#define THREAD_RING_MAX (256u << 10)
+#define DEFAULT_BUFFER	(64u << 20)
+
+static size_t power_of_two_below(uint64_t bytes, size_t least, size_t most)
+{
+	size_t size = least;
+
+	while (size < most && size * 2 <= bytes)
+		size *= 2;
+	return size;
+}
+
+/* Seven eighths of the memory for the CPUs' rings, one for the threads'. */
+static void size_rings(struct vmt_live *live, const struct vmt_live_setup *setup)
+{
+	uint64_t bytes = setup->buffer_bytes ? setup->buffer_bytes : DEFAULT_BUFFER;
+	size_t threads = live->threads.count ? live->threads.count : 1;
+
+	live->cpu_ring_bytes =
+		power_of_two_below(bytes / 8 * 7 / setup->nr_cpus, CPU_RING_MIN, 1u << 30);
+	live->thread_ring_bytes =
+		power_of_two_below(bytes / 8 / threads, THREAD_RING_MIN, THREAD_RING_MAX);
+}
+
+/* Rings and events of a CPU for the threads rows[from..count). */
+static int open_cpu(struct vmt_live *live, int cpu, const struct vmt_live_filters *filters,
+		    struct vmt_diag *diag)
+{
+	struct vmt_diag own = { 0 };
+	int ring = vmt_live_open_cpu(live, cpu, &own);
+
+	if (ring < 0 && own.code == VMT_E_CAPABILITY && live->nr_rings)
+		return 0; /* went offline meanwhile */
+	if (ring < 0) {
+		if (diag && !diag->code)
+			*diag = own;
+		return ring;
+	}
+	return vmt_live_open_events(live, (size_t)ring, filters, diag);
+}
+
+static int open_threads(struct vmt_live *live, size_t from, struct vmt_diag *diag)
+{
+	for (size_t i = from; live->sched && i < live->threads.count; i++) {
+		int err = vmt_live_open_thread(live, live->threads.rows[i].tid, diag);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int open_all(struct vmt_live *live, const struct vmt_live_setup *setup,
+		    struct vmt_diag *diag)
+{
+	struct vmt_live_filters *filters;
+	size_t first_new;
+	int err = vmt_threads_update(&live->threads, setup->domains, &first_new);
+
+	if (err < 0)
+		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+				    "memory is short");
+	if (!live->threads.count)
+		return vmt_diag_set(diag, VMT_E_NOT_FOUND, "no thread of the domain is known",
+				    "vmtrace list -v says how threads were looked for");
+	err = vmt_live_find_events(live, setup, diag);
+	filters = err ? NULL : malloc(sizeof(*filters));
+	if (!filters)
+		return err ? err
+			   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+					  "memory is short");
+	size_rings(live, setup);
+	vmt_live_make_filters(live, setup->domains, 0, filters);
+	for (size_t i = 0; i < setup->nr_cpus && !err; i++)
+		err = open_cpu(live, setup->cpus[i], filters, diag);
+	free(filters);
+	if (!err)
+		err = open_threads(live, 0, diag);
+	return err ? err : vmt_live_write_attrs(live, diag);
+}
+
+int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, struct vmt_diag *diag)
+{
+	struct vmt_live *live = calloc(1, sizeof(*live));
+	int err;
+
+	if (!live || !setup->nr_cpus) {
+		free(live);
+		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+				    "memory is short");
+	}
+	live->ops = setup->ops;
+	live->store = setup->store;
+	live->sched = setup->sched;
+	live->epoll = epoll_create1(EPOLL_CLOEXEC);
+	err = live->epoll < 0 ? vmt_diag_set(diag, VMT_E_LIMIT, "cannot make an epoll descriptor",
+					     "the limit of open files is reached")
+			      : open_all(live, setup, diag);
+	if (err) {
+		vmt_live_close(live);
+		return err;
+	}
+	*out = live;
+	return 0;
+}
+
+static int enable_new(struct vmt_live *live, struct vmt_diag *diag)
+{
+	int err = 0;
+
+	for (; live->nr_leaders_enabled < live->nr_rings && !err; live->nr_leaders_enabled++) {
+		if (live->rings[live->nr_leaders_enabled].leader >= 0)
+			err = vmt_perf_enable(live->ops,
+					      live->rings[live->nr_leaders_enabled].leader, diag);
+	}
+	for (; live->nr_enabled < live->nr_fds && !err; live->nr_enabled++)
+		err = vmt_perf_enable(live->ops, live->fds[live->nr_enabled], diag);
+	return err;
+}
+
+int vmt_live_enable(struct vmt_live *live, struct vmt_diag *diag)
+{
+	live->enabled = true;
+	return enable_new(live, diag);
+}
+
+void vmt_live_close(struct vmt_live *live)
+{
+	if (!live)
+		return;
+	for (size_t i = 0; i < live->nr_fds; i++)
+		live->ops->close(live->fds[i]);
+	for (size_t i = 0; i < live->nr_rings; i++)
+		vmt_live_close_ring(live, &live->rings[i]);
+	for (size_t i = 0; i < live->nr_events && live->events; i++)
+		free(live->events[i].ids);
+	if (live->epoll >= 0)
+		close(live->epoll);
+	vmt_threads_free(&live->threads);
+	free(live->events);
+	free(live->rings);
+	free(live->fds);
+	free(live);
+}
+
+int vmt_live_fd(const struct vmt_live *live)
+{
+	return live->epoll;
+}
+
+/* Takes the pending wake-ups and learns which threads ended. */
+static void take_wakeups(struct vmt_live *live)
+{
+	struct epoll_event ready[64];
+	int n;
+
+	do {
+		n = epoll_wait(live->epoll, ready, 64, 0);
+		for (int i = 0; i < n; i++) {
+			if ((ready[i].events & EPOLLHUP) && ready[i].data.u64 < live->nr_rings)
+				live->rings[ready[i].data.u64].ended = true;
+		}
+	} while (n == 64);
+}
+
+static int sink(void *context, const struct vmt_store_chunk *chunk, struct vmt_diag *diag)
+{
+	return vmt_store_append(context, chunk, diag);
+}
+
+int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag)
+{
+	int first_err = 0;
+
+	take_wakeups(live);
+	for (size_t i = 0; i < live->nr_rings; i++) {
+		struct vmt_live_ring *ring = &live->rings[i];
+		bool last = ring->ended;
+		int err;
+
+		if (ring->leader < 0)
+			continue;
+		err = vmt_capture_ring_drain(&ring->ring, live->exit_id, sink, live->store, counts,
+					     diag);
+		first_err = first_err ? first_err : err;
+		if (last)
+			vmt_live_close_ring(live, ring);
+	}
+	return first_err;
+}
+
+/* Opens the events of the threads rows[from..count) in every CPU's ring. */
+static int open_set(struct vmt_live *live, const struct vmt_domains *domains, size_t from,
+		    struct vmt_diag *diag)
+{
+	struct vmt_live_filters *filters = malloc(sizeof(*filters));
+	size_t nr_rings = live->nr_rings;
+	int err = 0;
+
+	if (!filters)
+		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot follow a new thread",
+				    "memory is short");
+	vmt_live_make_filters(live, domains, from, filters);
+	filters->first = false;
+	for (size_t i = 0; i < nr_rings && !err; i++) {
+		if (live->rings[i].leader >= 0 && !live->rings[i].tid)
+			err = vmt_live_open_events(live, i, filters, diag);
+	}
+	free(filters);
+	return err;
+}
+
+static bool follows(const struct vmt_live *live, pid_t tid)
+{
+	for (size_t i = 0; i < live->threads.count; i++) {
+		if (live->threads.rows[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+int vmt_live_follow(struct vmt_live *live, const struct vmt_domains *domains, struct vmt_diag *diag)
+{
+	size_t from;
+	int changed = vmt_threads_update(&live->threads, domains, &from), err = 0;
+
+	if (changed <= 0)
+		return changed;
+	for (size_t i = 0; i < live->nr_rings; i++) {
+		if (live->rings[i].tid && !follows(live, live->rings[i].tid))
+			live->rings[i].ended = true;
+	}
+	if (from == live->threads.count)
+		return 1;
+	err = open_set(live, domains, from, diag);
+	if (!err)
+		err = open_threads(live, from, diag);
+	/* What was opened before a failure is used. */
+	if (vmt_live_write_attrs(live, diag) < 0 && !err)
+		err = VMT_E_IO;
+	if (live->enabled && enable_new(live, diag) < 0 && !err)
+		err = VMT_E_IO;
+	return err ? err : 1;
+}
+
+int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus, struct vmt_diag *diag)
+{
+	struct vmt_live_filters *filters = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_cpus && !err; i++) {
+		bool known = false;
+
+		for (size_t r = 0; r < live->nr_rings && !known; r++)
+			known = !live->rings[r].tid && live->rings[r].ring.cpu == cpus[i];
+		if (known)
+			continue;
+		if (!filters) {
+			struct vmt_domains none = { 0 };
+
+			filters = malloc(sizeof(*filters));
+			if (!filters)
+				return vmt_diag_set(diag, VMT_E_NOMEM, "cannot follow a new CPU",
+						    "memory is short");
+			vmt_live_make_filters(live, &none, 0, filters);
+		}
+		err = open_cpu(live, cpus[i], filters, diag);
+	}
+	if (filters && vmt_live_write_attrs(live, diag) < 0 && !err)
+		err = VMT_E_IO;
+	if (filters && live->enabled && enable_new(live, diag) < 0 && !err)
+		err = VMT_E_IO;
+	free(filters);
+	return err;
+}
+
+struct vmt_live_totals vmt_live_totals(const struct vmt_live *live)
+{
+	struct vmt_live_totals t = { .descriptors = live->nr_fds,
+				     .threads = live->threads.count,
+				     .events = live->nr_events - VMT_LIVE_TRACEPOINTS };
+
+	for (size_t i = 0; i < live->nr_rings; i++)
+		t.rings += live->rings[i].leader >= 0;
+	t.descriptors += t.rings;
+	return t;
+}
+
+uint64_t vmt_live_buffer_bytes(const struct vmt_live *live)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < live->nr_rings; i++)
+		bytes += live->rings[i].leader >= 0 ? live->rings[i].ring.data_bytes : 0;
+	return bytes;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_CAPTURE_LIVE_H
+#define VMT_CAPTURE_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/event.h"
+#include "decode/store/store.h"
+#include "host/capture/perf_event.h"
+#include "host/capture/ring.h"
+#include "host/capture/threads.h"
+
+/*
+ * The kernel's tracepoints as a source (docs/CAPTURE.md): a ring a CPU with every event, filtered
+ * by the kernel to the threads of the domains, and a ring a thread for its context switches.
+ */
+struct vmt_live_setup {
+	const struct vmt_perf_ops *ops;
+	const char *tracefs; /* folder */
+	bool kvm, sched;     /* what is wanted */
+	enum vmt_isa isa;
+	uint64_t buffer_bytes;
+	const int *cpus; /* online */
+	size_t nr_cpus;
+	const struct vmt_domains *domains;
+	struct vmt_store_writer *store;
+};
+
+struct vmt_live;
+
+/*
+ * Opens all and writes ATTR and FORMAT items; nothing is recorded before vmt_live_enable. Errors of
+ * vmt_perf_open and vmt_tracefs_event; VMT_E_NOT_FOUND when no thread of the domains is known.
+ */
+int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, struct vmt_diag *diag);
+int vmt_live_enable(struct vmt_live *live, struct vmt_diag *diag);
+void vmt_live_close(struct vmt_live *live);
+
+/* Readable when a ring passed its watermark or a thread ended. */
+int vmt_live_fd(const struct vmt_live *live);
+
+/* Empties all rings into the store. The first error of the store, after having emptied all. */
+int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
+
+/*
+ * Follows the domains' threads: opens what is new, closes the rings of those that ended. Returns 1
+ * when the table changed, 0 when not; on failure (descriptors, rights) the capture of the other
+ * threads goes on and the error tells what is missing.
+ */
+int vmt_live_follow(struct vmt_live *live, const struct vmt_domains *domains,
+		    struct vmt_diag *diag);
+
+/* The same for CPUs that came online. */
+int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus,
+		      struct vmt_diag *diag);
+
+struct vmt_live_totals {
+	size_t rings, descriptors, threads, events;
+};
+struct vmt_live_totals vmt_live_totals(const struct vmt_live *live);
+
+/* Bytes of all mapped rings. */
+uint64_t vmt_live_buffer_bytes(const struct vmt_live *live);
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Opening what a live capture reads. Invariant: a descriptor is in live->fds or is a ring's leader
+ * from the moment it exists, so that closing the capture closes it, whatever fails in between.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "decode/io/diagf.h"
+#include "host/capture/live_state.h"
+#include "host/capture/tracefs.h"
+
+static int out_of_memory(struct vmt_diag *diag)
+{
+	return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture", "memory is short");
+}
+
+/* Room for one more element of a growing array. */
+static bool grow(void **items, size_t count, size_t *cap, size_t size)
+{
+	size_t want = *cap ? *cap * 2 : 64;
+	void *bigger;
+
+	if (count < *cap)
+		return true;
+	bigger = realloc(*items, want * size);
+	if (!bigger)
+		return false;
+	*items = bigger;
+	*cap = want;
+	return true;
+}
+
+/* ---- which events ---- */
+
+static bool is_wanted(const struct vmt_live_setup *setup, const struct vmt_event_row *row)
+{
+	if (row->role == VMT_ROLE_FLOOD)
+		return false;
+	if (row->isa != VMT_ISA_UNKNOWN && setup->isa != VMT_ISA_UNKNOWN && row->isa != setup->isa)
+		return false;
+	return row->role == VMT_ROLE_WAKING ? setup->sched : setup->kvm;
+}
+
+static int add_event(struct vmt_live *live, const struct vmt_live_setup *setup,
+		     const struct vmt_event_row *row, struct vmt_diag *diag)
+{
+	struct vmt_live_event *event = &live->events[live->nr_events];
+	struct vmt_diag own = { 0 };
+	char *format;
+	int err = vmt_tracefs_event(setup->tracefs, row->system, row->name, &event->id, &format,
+				    &own);
+
+	/* Kernels differ in what they have; without exits and entries there is no capture. */
+	if (err == VMT_E_CAPABILITY && strcmp(row->name, "kvm_exit") != 0)
+		return 0;
+	if (err) {
+		if (diag && !diag->code)
+			*diag = own;
+		return err;
+	}
+	err = vmt_store_format(live->store, format, diag);
+	free(format);
+	event->row = row;
+	live->nr_events++;
+	if (!strcmp(row->name, "kvm_exit"))
+		live->exit_id = event->id;
+	return err;
+}
+
+int vmt_live_find_events(struct vmt_live *live, const struct vmt_live_setup *setup,
+			 struct vmt_diag *diag)
+{
+	size_t nr_rows;
+	const struct vmt_event_row *rows = vmt_event_rows(&nr_rows);
+	int err = 0;
+
+	live->events = calloc(nr_rows + VMT_LIVE_TRACEPOINTS, sizeof(*live->events));
+	if (!live->events)
+		return out_of_memory(diag);
+	live->nr_events = VMT_LIVE_TRACEPOINTS;
+	for (size_t i = 0; i < nr_rows && !err; i++) {
+		if (is_wanted(setup, &rows[i]))
+			err = add_event(live, setup, &rows[i], diag);
+	}
+	return err;
+}
+
+/* ---- filters ---- */
+
+static size_t collect_tids(const struct vmt_live *live, size_t from, bool vcpus_only, pid_t *tids)
+{
+	size_t nr = 0;
+
+	for (size_t i = from; i < live->threads.count; i++) {
+		if (!vcpus_only || live->threads.rows[i].is_vcpu)
+			tids[nr++] = live->threads.rows[i].tid;
+	}
+	return nr;
+}
+
+static void memory_filter(const struct vmt_domains *domains, char *text, size_t size)
+{
+	struct vmt_range ranges[24];
+	size_t nr = 0, per_domain = domains->count ? 24 / domains->count : 0;
+
+	for (size_t i = 0; i < domains->count && per_domain; i++) {
+		char path[64];
+		size_t found;
+
+		if (domains->items[i].pid <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/maps", domains->items[i].pid);
+		found = vmt_filter_guest_memory(path, ranges + nr, per_domain);
+		if (!found) { /* not readable: better too much than nothing */
+			text[0] = '\0';
+			return;
+		}
+		nr += found;
+	}
+	vmt_filter_memory(text, size, ranges, nr);
+}
+
+void vmt_live_make_filters(const struct vmt_live *live, const struct vmt_domains *domains,
+			   size_t from, struct vmt_live_filters *filters)
+{
+	pid_t *tids = calloc(live->threads.count + 1, sizeof(*tids));
+	size_t nr;
+
+	filters->first = from == 0;
+	if (!tids) { /* no filter: everything is recorded */
+		memset(filters->text, 0, sizeof(filters->text));
+		return;
+	}
+	nr = collect_tids(live, from, false, tids);
+	vmt_filter_ids(filters->text[VMT_ROLE_VCPU], VMT_FILTER_MAX, "common_pid", tids, nr);
+	vmt_filter_anywhere(filters->text[VMT_ROLE_ANYWHERE], VMT_FILTER_MAX, tids, nr,
+			    !filters->first);
+	nr = collect_tids(live, from, true, tids);
+	vmt_filter_ids(filters->text[VMT_ROLE_WAKING], VMT_FILTER_MAX, "pid", tids, nr);
+	if (filters->first)
+		memory_filter(domains, filters->text[VMT_ROLE_MEMORY], VMT_FILTER_MAX);
+	free(tids);
+}
+
+/* ---- rings ---- */
+
+static int note_id(struct vmt_live *live, struct vmt_live_event *event, int fd,
+		   struct vmt_diag *diag)
+{
+	uint64_t id;
+	int err = vmt_perf_id(live->ops, fd, &id, diag);
+
+	if (err)
+		return err;
+	if (!grow((void **)&event->ids, event->nr_ids, &event->cap_ids, sizeof(*event->ids)))
+		return out_of_memory(diag);
+	event->ids[event->nr_ids++] = id;
+	return 0;
+}
+
+static void event_name(const struct vmt_live_event *event, const struct vmt_perf_want *want,
+		       char *text, size_t size)
+{
+	const char *system = event->row ? event->row->system : "software";
+	const char *name = event->row ? event->row->name : "dummy";
+
+	if (want->pid >= 0)
+		snprintf(text, size, "%s:%s of thread %d", system, name, want->pid);
+	else
+		snprintf(text, size, "%s:%s on CPU %d", system, name, want->cpu);
+}
+
+/* Opens an event and maps its ring. Returns the ring's index, or an error. */
+static int open_ring(struct vmt_live *live, struct vmt_live_event *event,
+		     const struct vmt_perf_want *want, size_t bytes, struct vmt_diag *diag)
+{
+	struct epoll_event watch = { .events = EPOLLIN | EPOLLET };
+	struct vmt_live_ring *ring;
+	int fd;
+
+	if (!grow((void **)&live->rings, live->nr_rings, &live->cap_rings, sizeof(*live->rings)))
+		return out_of_memory(diag);
+	fd = vmt_perf_open(live->ops, want, diag);
+	if (fd < 0)
+		return fd;
+	ring = &live->rings[live->nr_rings];
+	*ring = (struct vmt_live_ring){
+		.leader = fd,
+		.tid = want->pid > 0 ? want->pid : 0,
+		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want->cpu }
+	};
+	live->nr_rings++;
+	ring->ring.page = vmt_perf_map(live->ops, fd, bytes, diag);
+	if (!ring->ring.page)
+		return diag && diag->code ? (int)diag->code : VMT_E_LIMIT;
+	ring->ring.data = (const uint8_t *)ring->ring.page + sysconf(_SC_PAGESIZE);
+	watch.data.u64 = live->nr_rings - 1;
+	if (epoll_ctl(live->epoll, EPOLL_CTL_ADD, fd, &watch) && errno != EPERM)
+		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot watch a perf ring");
+	fd = note_id(live, event, fd, diag);
+	return fd < 0 ? fd : (int)live->nr_rings - 1;
+}
+
+int vmt_live_open_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
+{
+	struct vmt_live_event *event = &live->events[VMT_LIVE_LEADER];
+	struct vmt_perf_want want = { .dummy = true, .pid = -1, .cpu = cpu };
+	char name[96];
+
+	want.watermark = (uint32_t)(live->cpu_ring_bytes / 2);
+	event_name(event, &want, name, sizeof(name));
+	want.name = name;
+	return open_ring(live, event, &want, live->cpu_ring_bytes, diag);
+}
+
+static int open_event(struct vmt_live *live, struct vmt_live_event *event,
+		      const struct vmt_live_ring *ring, const char *filter, struct vmt_diag *diag)
+{
+	struct vmt_perf_want want = { .config = event->id, .pid = -1, .cpu = ring->ring.cpu };
+	char name[96];
+	int fd, err = 0;
+
+	event_name(event, &want, name, sizeof(name));
+	want.name = name;
+	if (!grow((void **)&live->fds, live->nr_fds, &live->cap_fds, sizeof(*live->fds)))
+		return out_of_memory(diag);
+	fd = vmt_perf_open(live->ops, &want, diag);
+	if (fd < 0)
+		return fd;
+	live->fds[live->nr_fds++] = fd;
+	if (filter[0])
+		err = vmt_perf_filter(live->ops, fd, filter, diag);
+	if (!err)
+		err = vmt_perf_redirect(live->ops, fd, ring->leader, diag);
+	return err ? err : note_id(live, event, fd, diag);
+}
+
+int vmt_live_open_events(struct vmt_live *live, size_t ring, const struct vmt_live_filters *filters,
+			 struct vmt_diag *diag)
+{
+	for (size_t i = VMT_LIVE_TRACEPOINTS; i < live->nr_events; i++) {
+		struct vmt_live_event *event = &live->events[i];
+		enum vmt_event_role role = event->row->role;
+		int err;
+
+		if (role == VMT_ROLE_MEMORY && !filters->first)
+			continue;
+		err = open_event(live, event, &live->rings[ring], filters->text[role], diag);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
+{
+	struct vmt_live_event *event = &live->events[VMT_LIVE_SWITCHES];
+	struct vmt_perf_want want = { .dummy = true, .switches = true, .pid = tid, .cpu = -1 };
+	struct vmt_diag own = { 0 };
+	char name[96];
+	int err;
+
+	want.watermark = (uint32_t)(live->thread_ring_bytes / 2);
+	event_name(event, &want, name, sizeof(name));
+	want.name = name;
+	err = open_ring(live, event, &want, live->thread_ring_bytes, &own);
+	if (err >= 0 || err == VMT_E_NOT_FOUND)
+		return 0;
+	if (diag && !diag->code)
+		*diag = own;
+	return err;
+}
+
+void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
+{
+	if (ring->leader < 0)
+		return;
+	if (ring->ring.page)
+		live->ops->unmap(ring->ring.page,
+				 ring->ring.data_bytes + (size_t)sysconf(_SC_PAGESIZE));
+	live->ops->close(ring->leader);
+	ring->ring.page = NULL;
+	ring->leader = -1;
+}
+
+int vmt_live_write_attrs(struct vmt_live *live, struct vmt_diag *diag)
+{
+	for (size_t i = 0; i < live->nr_events; i++) {
+		struct vmt_live_event *event = &live->events[i];
+		struct vmt_perf_want want = { .dummy = !event->row,
+					      .switches = i == VMT_LIVE_SWITCHES,
+					      .config = event->id };
+		struct vmt_ring_attr attr = vmt_perf_ring_attr(&want);
+		int err;
+
+		if (!event->nr_ids)
+			continue;
+		err = vmt_store_attr(live->store, &attr, event->ids, event->nr_ids, diag);
+		if (err)
+			return err;
+		event->nr_ids = 0;
+	}
+	return 0;
+}

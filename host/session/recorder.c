@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The recorder's loop. Invariant: whatever ends it (a request, a signal, the duration, the limit,
+ * the domains), the rings are drained once more and the file is closed in order.
+ */
+#include "host/session/recorder.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "decode/io/diagf.h"
+#include "decode/io/sys.h"
+#include "host/session/control.h"
+#include "host/session/recorder_state.h"
+
+#define FLUSH_NS	 250000000
+#define STATE_PERIOD_NS	 UINT64_C(1000000000)
+#define EVENTS_A_TICK	 64
+#define DEFAULT_BUFFER	 (UINT64_C(64) << 20)
+#define DEFAULT_LIMIT	 (UINT64_C(4) << 30)
+#define PREDICT_AFTER_NS UINT64_C(200000000)
+
+enum source { SOURCE_TICK, SOURCE_CAPTURE, SOURCE_CONTROL, SOURCE_STOP, SOURCE_CONNECTION };
+
+void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag)
+{
+	char text[sizeof(r->info.last_error)];
+
+	snprintf(text, sizeof(text), "%s%s%.180s", diag->what, diag->cure[0] ? ": " : "",
+		 diag->cure);
+	if (!strcmp(text, r->info.last_error))
+		return;
+	memcpy(r->info.last_error, text, sizeof(text));
+	dprintf(STDERR_FILENO, "vmtrace: warning: %s\n", text);
+}
+
+const struct vmt_session_info *vmt_recorder_info(const struct vmt_recorder *r)
+{
+	return &r->info;
+}
+
+void vmt_recorder_update(struct vmt_recorder *r)
+{
+	struct vmt_capture_stats stats = vmt_capture_stats(r->capture);
+	uint64_t bytes = vmt_store_totals(r->store).file_bytes;
+
+	r->info.elapsed_ns = vmt_io_monotonic_ns() - r->start_monotonic_ns;
+	r->info.file_bytes = bytes;
+	r->info.records = stats.records;
+	r->info.exits = stats.exits;
+	r->info.lost_records = stats.lost_records;
+	if (r->info.elapsed_ns > PREDICT_AFTER_NS)
+		r->info.bytes_per_minute = (uint64_t)((double)(bytes - r->head_bytes) * 60e9 /
+						      (double)r->info.elapsed_ns);
+}
+
+/* ---- what happens ---- */
+
+static bool reached_limit(const struct vmt_recorder *r)
+{
+	struct vmt_store_totals t = vmt_store_totals(r->store);
+	uint64_t limit = r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
+	uint64_t buffer = r->options->buffer_bytes ? r->options->buffer_bytes : DEFAULT_BUFFER;
+
+	return !r->options->keep_ns && t.file_bytes - t.dropped_bytes + buffer / 4 >= limit;
+}
+
+static void drain(struct vmt_recorder *r)
+{
+	struct vmt_diag diag = { 0 };
+	int result = vmt_capture_drain(r->capture, &diag);
+
+	if (result == 1)
+		r->source_ended = true;
+	if (result >= 0)
+		return;
+	vmt_recorder_note(r, &diag);
+	if (result == VMT_E_FULL && reached_limit(r))
+		r->stop = true;
+	if (result == VMT_E_DAMAGED && r->options->backend &&
+	    !strncmp(r->options->backend, "replay:", 7))
+		r->source_ended = true;
+}
+
+static void mark(struct vmt_recorder *r, size_t domain, const struct vmt_watch_event *event)
+{
+	static const char *const ends[] = { "stopped", "crashed", "migrated-away" };
+	struct vmt_diag diag = { 0 };
+
+	if (vmt_capture_mark(r->capture, (uint32_t)domain, event->name, event->detail, &diag) < 0)
+		vmt_recorder_note(r, &diag);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		r->ended[domain] |= !strcmp(event->name, ends[i]);
+}
+
+static void watch_domains(struct vmt_recorder *r)
+{
+	struct vmt_watch_event event;
+	size_t ended = 0;
+
+	for (int i = 0; i < EVENTS_A_TICK && r->watch; i++) {
+		bool of_connection;
+
+		if (vmt_watch_next(r->watch, 0, &event) != 1)
+			break;
+		of_connection = !event.uuid[0];
+		for (size_t d = 0; d < r->domains.count; d++) {
+			if (of_connection || !strcmp(r->domains.items[d].uuid, event.uuid))
+				mark(r, d, &event);
+		}
+	}
+	for (size_t d = 0; d < r->domains.count; d++)
+		ended += r->ended[d];
+	if (ended && ended == r->domains.count)
+		r->source_ended = true;
+}
+
+static void add_connection(struct vmt_recorder *r, int epoll)
+{
+	int fd = vmt_control_accept(r->listener);
+
+	if (fd < 0)
+		return;
+	for (size_t i = 0; i < VMT_CONNECTIONS_MAX; i++) {
+		struct epoll_event watch = { .events = EPOLLIN | EPOLLRDHUP,
+					     .data.u64 = SOURCE_CONNECTION + i };
+
+		if (r->connections[i] >= 0)
+			continue;
+		if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &watch))
+			break;
+		r->connections[i] = fd;
+		r->waits_for_end[i] = false;
+		return;
+	}
+	close(fd); /* all places are taken: the peer sees a closed connection and asks again */
+}
+
+static void serve(struct vmt_recorder *r, size_t index)
+{
+	int fd = r->connections[index];
+
+	if (r->waits_for_end[index]) { /* it hung up, or says more than it may */
+		close(fd);
+		r->connections[index] = -1;
+		return;
+	}
+	switch (vmt_control_read(fd)) {
+	case VMT_CONTROL_STOP:
+		r->waits_for_end[index] = true;
+		r->stop = true;
+		return;
+	case VMT_CONTROL_FLUSH:
+		drain(r);
+		vmt_recorder_update(r);
+		vmt_control_answer(fd, &r->info);
+		break;
+	case VMT_CONTROL_STATUS:
+		vmt_recorder_update(r);
+		vmt_control_answer(fd, &r->info);
+		break;
+	case VMT_CONTROL_NONE:
+		close(fd);
+		break;
+	}
+	r->connections[index] = -1;
+}
+
+static void tick(struct vmt_recorder *r, const struct vmt_recorder_run *run)
+{
+	uint64_t now = vmt_io_monotonic_ns();
+
+	drain(r);
+	watch_domains(r);
+	vmt_recorder_update(r);
+	if (run->live)
+		run->live(run->context, &r->info);
+	if (now >= r->state_due_ns) {
+		vmt_folder_write(&r->folder, &r->info, NULL);
+		r->state_due_ns = now + STATE_PERIOD_NS;
+	}
+	if (r->options->duration_ns && r->info.elapsed_ns >= r->options->duration_ns)
+		r->stop = true;
+}
+
+/* ---- the loop ---- */
+
+static int add(int epoll, int fd, enum source source)
+{
+	struct epoll_event watch = { .events = EPOLLIN, .data.u64 = source };
+
+	return fd < 0 ? 0 : epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &watch);
+}
+
+static int signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int flush_timer(const struct vmt_recorder *r)
+{
+	struct itimerspec period = { { 0, FLUSH_NS }, { 0, FLUSH_NS } };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (r->options->duration_ns && r->options->duration_ns < FLUSH_NS)
+		period.it_value.tv_nsec = (long)r->options->duration_ns;
+	if (fd >= 0)
+		timerfd_settime(fd, 0, &period, NULL);
+	return fd;
+}
+
+static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, int epoll, int timer,
+		   const struct epoll_event *event)
+{
+	uint64_t ticks;
+
+	switch (event->data.u64) {
+	case SOURCE_TICK:
+		if (read(timer, &ticks, sizeof(ticks)) == sizeof(ticks))
+			tick(r, run);
+		break;
+	case SOURCE_CAPTURE:
+		drain(r);
+		break;
+	case SOURCE_CONTROL:
+		add_connection(r, epoll);
+		break;
+	case SOURCE_STOP:
+		r->stop = true;
+		break;
+	default:
+		serve(r, event->data.u64 - SOURCE_CONNECTION);
+		break;
+	}
+}
+
+static bool is_over(const struct vmt_recorder *r, const struct vmt_recorder_run *run)
+{
+	bool replay = r->options->backend && !strncmp(r->options->backend, "replay:", 7);
+
+	return r->stop || (r->source_ended && (!replay || run->end_with_source));
+}
+
+static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int epoll, int timer,
+		struct vmt_diag *diag)
+{
+	bool told = !run->ready;
+
+	while (!is_over(r, run)) {
+		struct epoll_event events[16];
+		int n = epoll_wait(epoll, events, 16, -1);
+
+		if (n < 0 && errno != EINTR)
+			return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot wait");
+		for (int i = 0; i < n; i++)
+			handle(r, run, epoll, timer, &events[i]);
+		if (!told && r->info.elapsed_ns >= run->ready_after_ns) {
+			told = true;
+			if (!run->ready(run->context, &r->info))
+				break;
+		}
+	}
+	if (!told) {
+		vmt_recorder_update(r);
+		run->ready(run->context, &r->info);
+	}
+	return 0;
+}
+
+int vmt_recorder_run(struct vmt_recorder *r, const struct vmt_recorder_run *run,
+		     struct vmt_diag *diag)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC), timer = flush_timer(r);
+	int stop = run->handle_signals ? signals() : -1, err;
+
+	if (epoll < 0 || timer < 0 || add(epoll, timer, SOURCE_TICK) ||
+	    add(epoll, vmt_capture_fd(r->capture), SOURCE_CAPTURE) ||
+	    add(epoll, r->listener, SOURCE_CONTROL) || add(epoll, stop, SOURCE_STOP) ||
+	    add(epoll, run->stop_fd, SOURCE_STOP))
+		err = vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot wait for events");
+	else
+		err = loop(r, run, epoll, timer, diag);
+	if (stop >= 0)
+		close(stop);
+	if (timer >= 0)
+		close(timer);
+	if (epoll >= 0)
+		close(epoll);
+	return err;
+}
+
+/* ---- the end ---- */
+
+static void answer_waiting(struct vmt_recorder *r)
+{
+	for (size_t i = 0; i < VMT_CONNECTIONS_MAX; i++) {
+		if (r->connections[i] < 0)
+			continue;
+		if (r->waits_for_end[i])
+			vmt_control_answer(r->connections[i], &r->info);
+		else
+			close(r->connections[i]);
+	}
+}
+
+static int end_capture(struct vmt_recorder *r, struct vmt_diag *diag)
+{
+	uint64_t bytes;
+	int err;
+
+	vmt_recorder_update(r);
+	err = vmt_capture_close(r->capture, diag);
+	bytes = vmt_store_totals(r->store).file_bytes;
+	r->info.file_bytes = bytes;
+	snprintf(r->info.state, sizeof(r->info.state), "stopped");
+	return err;
+}
+
+int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, struct vmt_diag *diag)
+{
+	int err = 0;
+
+	if (r->capture)
+		err = end_capture(r, diag);
+	if (r->store) {
+		int finished = vmt_store_finish(r->store, diag);
+
+		err = err ? err : finished;
+	}
+	if (r->capture)
+		vmt_history_write(&r->info, NULL);
+	if (r->watch)
+		vmt_watch_close(r->watch);
+	if (r->folder.dir >= 0)
+		vmt_folder_remove(&r->folder);
+	for (size_t i = 0; i < r->nr_locks; i++)
+		close(r->locks[i]);
+	answer_waiting(r);
+	if (r->listener >= 0)
+		close(r->listener);
+	vmt_domains_free(&r->domains);
+	if (info)
+		*info = r->info;
+	free(r->ended);
+	free(r);
+	return err;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Invariant: rights only shrink; a failure to shrink is an error, never passed over. */
+#include "host/session/rights.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "decode/io/diagf.h"
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+
+#define RUN_MASK (BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+#define OPEN_MASK                                                                                  \
+	(RUN_MASK | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
+
+static bool kernel_has_perfmon(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/cap_last_cap", "re");
+	unsigned int last = CAP_PERFMON;
+
+	if (f && fscanf(f, "%u", &last) != 1)
+		last = CAP_PERFMON;
+	if (f)
+		fclose(f);
+	return last >= CAP_PERFMON;
+}
+
+int vmt_rights_drop(enum vmt_rights rights, struct vmt_diag *diag)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+	uint64_t mask = rights == VMT_RIGHTS_RUN ? RUN_MASK : OPEN_MASK;
+
+	if (rights == VMT_RIGHTS_OPEN && !kernel_has_perfmon())
+		mask |= BIT(CAP_SYS_ADMIN);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capget, &header, data))
+		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot give up rights");
+	for (int i = 0; i < 2; i++) {
+		data[i].permitted &= (uint32_t)(mask >> (32 * i));
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	if (syscall(SYS_capset, &header, data))
+		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot give up rights");
+	return 0;
+}
