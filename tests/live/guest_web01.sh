@@ -61,7 +61,8 @@ hist() {
         echo "LAB-ERROR hist trigger $1 $2"
 }
 hist kvm_exit exit_reason
-hist kvm_exit exit_reason,guest_rip
+hist kvm_exit exit_reason,guest_rip.hex
+hist kvm_exit vcpu_id
 hist kvm_pio port,rw
 hist kvm_cpuid function,index
 hist kvm_msr ecx,write
