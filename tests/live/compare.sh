@@ -38,13 +38,20 @@ same() { # same FILE_GOT FILE_WANTED DESCRIPTION: equal and not empty
     fi
 }
 
-# read_capture FOLDER FILE.vmt: report.json and events.jsonl in the folder.
+# read_capture FOLDER FILE.vmt: report.json and events.jsonl in the folder. Fails when there is
+# nothing to compare: the caller then leaves the other comparisons out.
 read_capture() {
+    if [ ! -s "$2" ] || [ ! -s "$1/hist-kvm_exit.txt" ]; then
+        ok 1 "capture and hist are there"
+        tail -n 3 "$1"/record.log "$1"/start.txt 2>/dev/null | sed 's/^/#   /'
+        return 1
+    fi
     "$VMTRACE" report -i "$2" --format json >"$1/report.json" 2>"$1/report.err"
     ok $? "vmtrace report reads the capture"
     "$VMTRACE" script -i "$2" --format json >"$1/events.jsonl" 2>"$1/script.err"
     ok $? "vmtrace script reads the capture"
     "$VMTRACE" report -i "$2" >"$1/report.txt" 2>>"$1/report.err"
+    [ -s "$1/report.json" ] && [ -s "$1/events.jsonl" ]
 }
 
 report_value() { # report_value FOLDER JQ_EXPRESSION

@@ -66,6 +66,10 @@ scenario() { # scenario NAME ARGUMENT...
     start_counting
     record "$out" $vm sh -c "touch /tmp/go
         until grep -q '\"done\"' $out/truth.jsonl || ! kill -0 $vm; do usleep 20000; done"
+    touch /tmp/go # a recorder that failed at once has not let it run
+    until grep -q '"done"' "$out/truth.jsonl" || ! kill -0 $vm; do
+        usleep 20000
+    done
     stop_counting "$out"
     for f in "$debugfs"/exits "$debugfs"/vcpu*/tsc*; do
         [ -f "$f" ] && echo "${f#"$debugfs"/} $(cat "$f")"

@@ -50,7 +50,7 @@ d=$W/out
 is "$(grep -a 'LAB-ERROR' "$W/serial.log")" "" "errors inside the machine"
 is "$(jq -r '.. | objects | select(.name? == "web01") | .name' "$d/list.json" 2>/dev/null | head -n 1)" web01 \
     "vmtrace list knows the domain"
-read_capture "$d" "$d/web01.vmt"
+read_capture "$d" "$d/web01.vmt" || lab_end
 compare_hist "$d"
 compare_loss "$d"
 is "$(report_value "$d" '[.vms[] | select(.name == "web01")] | length')" 1 "the report names the domain"

@@ -27,13 +27,13 @@ read_disk
 for s in one two; do
     echo "# scenario $s"
     d=$W/out/$s
-    is "$(cat "$d/record.status")" 0 "vmtrace record --pid ends in order"
-    read_capture "$d" "$d/exits.vmt"
+    is "$(cat "$d/record.status" 2>&1)" 0 "vmtrace record --pid ends in order"
+    read_capture "$d" "$d/exits.vmt" || continue
     compare_hist "$d"
     compare_loss "$d"
     compare_truth "$d" 120
+    [ $s = two ] || compare_tsc "$d" "$d/exits.vmt"
 done
 is "$(hist_count "$W/out/one/hist-kvm_exit.txt" exit_reason 114)" 500 "CPUID exits by the kernel's count"
-compare_tsc "$W/out/one" "$W/out/one/exits.vmt"
 is "$(report_value "$W/out/two" '.bill | map(.vcpu) | sort | map(tostring) | join(" ")')" "0 1" "bills of both vCPUs"
 lab_end

@@ -133,6 +133,7 @@ start_virtiofsd() {
 
 # Copies /out of the disk image to $W/out.
 read_disk() {
+    rm -rf "$W/out"
     debugfs -R "rdump /out $W" "$W/disk.img" >"$W/debugfs.log" 2>&1
 }
 
