@@ -54,7 +54,7 @@ scenario() { # scenario NAME ARGUMENT...
     rm -f /tmp/go /tmp/end
     exits "$@" --wait /tmp/go --linger /tmp/end >"$out/truth.jsonl" 2>"$out/exits.err" &
     vm=$!
-    until grep -q '"ready"' "$out/truth.jsonl"; do
+    until grep -q '"ready"' "$out/truth.jsonl" 2>/dev/null; do
         kill -0 $vm 2>/dev/null || {
             echo "LAB-ERROR the VM program: $(cat "$out/exits.err")"
             status=1
