@@ -75,12 +75,41 @@ static const char *name_of(const struct vmt_domain *domain, char *buf, size_t si
 	return buf;
 }
 
+/* KVM's counters, which cost no tracing. */
+static void add_counters(struct vmt_probe *probe, const struct vmt_domain *domain)
+{
+	struct vmt_check *check = &probe->checks[probe->count];
+	struct vmt_diag diag = { .code = VMT_OK };
+	struct vmt_counters counters;
+	uint64_t exits = 0;
+
+	if (probe->count == VMT_PROBE_MAX || !domain->pid)
+		return;
+	probe->count++;
+	*check = (struct vmt_check){ .id = "counters", .title = "counters" };
+	if (vmt_domain_counters(domain, &counters, &diag)) {
+		check->status = VMT_CHECK_WARN;
+		snprintf(check->cause, sizeof(check->cause), "%s", diag.what);
+		snprintf(check->cure, sizeof(check->cure), "%.230s", diag.cure);
+		return;
+	}
+	for (size_t i = 0; i < counters.count; i++) {
+		if (!strcmp(counters.items[i].name, "exits"))
+			exits += counters.items[i].value;
+	}
+	check->status = VMT_CHECK_OK;
+	snprintf(check->cause, sizeof(check->cause), "%zu by %s, %llu exits so far", counters.count,
+		 counters.source, (unsigned long long)exits);
+	vmt_counters_free(&counters);
+}
+
 /* Checks of domain i into doctor->domain; remembers the first that blocks. */
 static const struct vmt_probe *probe_domain(struct doctor *doctor, size_t i)
 {
 	const struct vmt_check *blocked;
 
 	vmt_probe_domain(&doctor->domain, &doctor->domains.items[i]);
+	add_counters(&doctor->domain, &doctor->domains.items[i]);
 	blocked = vmt_probe_blocked(&doctor->domain, VMT_NEED_KVM);
 	if (blocked && !doctor->blocked) {
 		doctor->blocked_copy = *blocked;

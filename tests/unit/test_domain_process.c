@@ -228,6 +228,19 @@ static void kvm_ids_that_are_not_indexes_map_through_threads(void **state)
 	vmt_domains_free(&found);
 }
 
+static void an_offset_outlives_its_thread(void **state)
+{
+	struct vmt_domains found;
+
+	(void)state;
+	vmt_tree_write(&tree, "proc/4711/task/4721", NULL);
+	found = by_pid(4711);
+	assert_int_equal(found.items[0].nr_vcpus, 2);
+	assert_int_equal(found.items[0].vcpus[1].tid, 0);
+	assert_true(found.items[0].vcpus[1].has_offset);
+	vmt_domains_free(&found);
+}
+
 static void a_folder_named_by_another_thread_is_found(void **state)
 {
 	char from[128], to[128], *debugfs;
@@ -385,6 +398,7 @@ int main(void)
 		TREE_TEST(a_thread_of_another_process_is_refused),
 		TREE_TEST(a_stale_pid_file_is_not_believed),
 		TREE_TEST(kvm_ids_that_are_not_indexes_map_through_threads),
+		TREE_TEST(an_offset_outlives_its_thread),
 		TREE_TEST(a_folder_named_by_another_thread_is_found),
 		TREE_TEST(errors_name_the_process),
 		TREE_TEST(refresh_sees_hotplug_and_the_end),
