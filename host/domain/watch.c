@@ -256,14 +256,15 @@ static void link_down(struct watch_link *link)
 	link->connection = NULL;
 }
 
-/* A callback holds the watch; a registration that fails does not call its free function. */
+/*
+ * An event's callback holds the watch until libvirt frees it; a registration that fails does not
+ * call the free function. The close callback ends before link_down does.
+ */
 static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 {
-	hold(watch);
+	/* A driver that cannot lose its connection takes the callback and forgets it. */
 	link->close_callback =
-		virConnectRegisterCloseCallback(link->connection, on_close, watch, release) == 0;
-	if (!link->close_callback)
-		release(watch);
+		virConnectRegisterCloseCallback(link->connection, on_close, watch, NULL) == 0;
 	for (size_t i = 0; i < NR_SUBSCRIPTIONS; i++) {
 		hold(watch);
 		link->ids[i] =
@@ -440,8 +441,10 @@ static void *watch_thread(void *context)
 {
 	struct vmt_watch *watch = context;
 	struct watch_link link = { .connection = NULL };
-	bool up = link_up(watch, &link, false);
+	bool up;
 
+	vmt_libvirt_init();
+	up = link_up(watch, &link, false);
 	if (!up) {
 		set_state(watch, WATCH_FAILED);
 		release(watch);
