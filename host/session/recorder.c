@@ -33,7 +33,7 @@ void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag)
 {
 	char text[sizeof(r->info.last_error)];
 
-	snprintf(text, sizeof(text), "%s%s%.180s", diag->what, diag->cure[0] ? ": " : "",
+	snprintf(text, sizeof(text), "%.120s%s%.120s", diag->what, diag->cure[0] ? ": " : "",
 		 diag->cure);
 	if (!strcmp(text, r->info.last_error))
 		return;
