@@ -15,9 +15,8 @@
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
-#define RUN_MASK (BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
-#define OPEN_MASK                                                                                  \
-	(RUN_MASK | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
+#define RUN_MASK  (BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+#define OPEN_MASK (RUN_MASK | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
 
 static bool kernel_has_perfmon(void)
 {
