@@ -10,7 +10,7 @@ events=/sys/kernel/tracing/events
 set -a
 . "$out/env"
 set +a
-W=/tmp/lab
+W=/run/lab
 mkdir -p $W
 . "${BASH_SOURCE[0]%/*}/libvirtd.sh"
 say() { echo "LAB-STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }

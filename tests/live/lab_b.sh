@@ -29,7 +29,7 @@ for try in 1 2; do
     rm -rf "$W/out" "$W/vfs.sock"
     mkdir "$W/out"
     printf '%s\n' "KERNEL=$kernel/vmlinuz" "INITRD=$W/initrd-web01.gz" "CMDLINE='$command_line'" \
-        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "LAB_CACHE=/tmp/lab-cache" >"$W/out/env"
+        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "LAB_CACHE=/run/lab-cache" >"$W/out/env"
     probe=$kernel/libvirt-capabilities # libvirt's probe of QEMU in that machine takes 10 s
     [ -d "$probe" ] && cp -r "$probe" "$W/out/capabilities"
     start_virtiofsd
