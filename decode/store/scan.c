@@ -159,7 +159,7 @@ static int skip_to_candidate(struct vmt_store_scan *scan, struct vmt_diag *diag)
 		return skip_damage(scan, (uint64_t)n, diag);
 	if (vmt_load_u64(bytes) == 0)
 		return skip_zeros(scan, diag);
-	found = memmem(bytes + 1, (size_t)n - 1, VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN);
+	found = memmem(bytes + 1, (size_t)n - 1, vmt_store_magic, VMT_STORE_MAGIC_LEN);
 	if (found)
 		return skip_damage(scan, (uint64_t)(found - bytes), diag);
 	return skip_damage(scan, (uint64_t)n - (VMT_STORE_MAGIC_LEN - 1), diag);

@@ -48,6 +48,7 @@ struct vmt_capture {
 	struct vmt_document_facts facts;
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
+	bool stopped;
 };
 
 /* ---- backend names ---- */
@@ -451,13 +452,17 @@ struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
 	};
 }
 
-int vmt_capture_close(struct vmt_capture *c, struct vmt_diag *diag)
+int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 {
 	int err = 0;
 
+	if (c->stopped)
+		return 0;
+	c->stopped = true;
 	if (c->live) {
 		uint64_t before = c->counts.records;
 
+		vmt_live_disable(c->live);
 		err = keep(err, vmt_live_drain(c->live, &c->counts, diag));
 		if (c->counts.records != before)
 			err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
@@ -467,7 +472,13 @@ int vmt_capture_close(struct vmt_capture *c, struct vmt_diag *diag)
 		}
 		err = keep(err, write_clocks(c, diag));
 	}
-	err = keep(err, write_mark(c, 0, "capture-stop", NULL, diag));
+	return keep(err, write_mark(c, 0, "capture-stop", NULL, diag));
+}
+
+int vmt_capture_close(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int err = vmt_capture_stop(c, diag);
+
 	capture_free(c);
 	return err;
 }

@@ -63,7 +63,14 @@ struct vmt_capture_stats {
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 
-/* Stops, drains once more and frees. Does not close the store. */
+/*
+ * Stops recording, drains once more and writes the last clocks and the mark. Nothing is written
+ * afterwards: the store may be finished while the capture is still open, since the kernel takes
+ * some 30 ms to close each tracepoint.
+ */
+int vmt_capture_stop(struct vmt_capture *capture, struct vmt_diag *diag);
+
+/* Stops unless that is done, and frees. Does not close the store. */
 int vmt_capture_close(struct vmt_capture *capture, struct vmt_diag *diag);
 
 #endif

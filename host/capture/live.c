@@ -141,6 +141,17 @@ int vmt_live_enable(struct vmt_live *live, struct vmt_diag *diag)
 	return enable_new(live, diag);
 }
 
+void vmt_live_disable(struct vmt_live *live)
+{
+	for (size_t i = 0; i < live->nr_fds; i++)
+		vmt_perf_disable(live->ops, live->fds[i]);
+	for (size_t i = 0; i < live->nr_rings; i++) {
+		if (live->rings[i].leader >= 0)
+			vmt_perf_disable(live->ops, live->rings[i].leader);
+	}
+	live->enabled = false;
+}
+
 void vmt_live_close(struct vmt_live *live)
 {
 	if (!live)

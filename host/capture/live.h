@@ -36,6 +36,7 @@ struct vmt_live;
  */
 int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, struct vmt_diag *diag);
 int vmt_live_enable(struct vmt_live *live, struct vmt_diag *diag);
+void vmt_live_disable(struct vmt_live *live);
 void vmt_live_close(struct vmt_live *live);
 
 /* Readable when a ring passed its watermark or a thread ended. */

@@ -175,13 +175,44 @@ static void event_name(const struct vmt_live_event *event, const struct vmt_perf
 		snprintf(text, size, "%s:%s on CPU %d", system, name, want->cpu);
 }
 
+void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
+{
+	if (ring->leader < 0)
+		return;
+	if (ring->ring.page)
+		live->ops->unmap(ring->ring.page,
+				 ring->ring.data_bytes + (size_t)sysconf(_SC_PAGESIZE));
+	live->ops->close(ring->leader);
+	ring->ring.page = NULL;
+	ring->leader = -1;
+}
+
+/* Maps the ring of its leader and watches it. */
+static int start_ring(struct vmt_live *live, struct vmt_live_event *event,
+		      struct vmt_live_ring *ring, struct vmt_diag *diag)
+{
+	struct epoll_event watch = { .events = EPOLLIN | EPOLLET };
+	struct vmt_diag own = { 0 };
+
+	ring->ring.page = vmt_perf_map(live->ops, ring->leader, ring->ring.data_bytes, &own);
+	if (!ring->ring.page) {
+		if (diag && !diag->code)
+			*diag = own;
+		return (int)own.code;
+	}
+	ring->ring.data = (const uint8_t *)ring->ring.page + sysconf(_SC_PAGESIZE);
+	watch.data.u64 = (uint64_t)(ring - live->rings);
+	if (epoll_ctl(live->epoll, EPOLL_CTL_ADD, ring->leader, &watch) && errno != EPERM)
+		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot watch a perf ring");
+	return note_id(live, event, ring->leader, diag);
+}
+
 /* Opens an event and maps its ring. Returns the ring's index, or an error. */
 static int open_ring(struct vmt_live *live, struct vmt_live_event *event,
 		     const struct vmt_perf_want *want, size_t bytes, struct vmt_diag *diag)
 {
-	struct epoll_event watch = { .events = EPOLLIN | EPOLLET };
 	struct vmt_live_ring *ring;
-	int fd;
+	int fd, err;
 
 	if (!grow((void **)&live->rings, live->nr_rings, &live->cap_rings, sizeof(*live->rings)))
 		return out_of_memory(diag);
@@ -195,15 +226,12 @@ static int open_ring(struct vmt_live *live, struct vmt_live_event *event,
 		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want->cpu }
 	};
 	live->nr_rings++;
-	ring->ring.page = vmt_perf_map(live->ops, fd, bytes, diag);
-	if (!ring->ring.page)
-		return diag && diag->code ? (int)diag->code : VMT_E_LIMIT;
-	ring->ring.data = (const uint8_t *)ring->ring.page + sysconf(_SC_PAGESIZE);
-	watch.data.u64 = live->nr_rings - 1;
-	if (epoll_ctl(live->epoll, EPOLL_CTL_ADD, fd, &watch) && errno != EPERM)
-		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot watch a perf ring");
-	fd = note_id(live, event, fd, diag);
-	return fd < 0 ? fd : (int)live->nr_rings - 1;
+	err = start_ring(live, event, ring, diag);
+	if (err) {
+		vmt_live_close_ring(live, ring);
+		return err;
+	}
+	return (int)live->nr_rings - 1;
 }
 
 int vmt_live_open_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
@@ -274,18 +302,6 @@ int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag
 	if (diag && !diag->code)
 		*diag = own;
 	return err;
-}
-
-void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
-{
-	if (ring->leader < 0)
-		return;
-	if (ring->ring.page)
-		live->ops->unmap(ring->ring.page,
-				 ring->ring.data_bytes + (size_t)sysconf(_SC_PAGESIZE));
-	live->ops->close(ring->leader);
-	ring->ring.page = NULL;
-	ring->leader = -1;
 }
 
 int vmt_live_write_attrs(struct vmt_live *live, struct vmt_diag *diag)

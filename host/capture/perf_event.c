@@ -235,6 +235,11 @@ int vmt_perf_enable(const struct vmt_perf_ops *ops, int fd, struct vmt_diag *dia
 	return control(ops, fd, PERF_EVENT_IOC_ENABLE, NULL, "enabling", diag);
 }
 
+void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd)
+{
+	control(ops, fd, PERF_EVENT_IOC_DISABLE, NULL, "disabling", NULL);
+}
+
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag)
 {
 	return control(ops, fd, PERF_EVENT_IOC_ID, id, "reading the id", diag);

@@ -60,6 +60,7 @@ int vmt_perf_filter(const struct vmt_perf_ops *ops, int fd, const char *filter,
 		    struct vmt_diag *diag);
 int vmt_perf_redirect(const struct vmt_perf_ops *ops, int fd, int leader, struct vmt_diag *diag);
 int vmt_perf_enable(const struct vmt_perf_ops *ops, int fd, struct vmt_diag *diag);
+void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd);
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag);
 
 /* Raises RLIMIT_NOFILE to its hard limit and RLIMIT_MEMLOCK as far as it goes. */

@@ -27,8 +27,8 @@ static int open_history(struct vmt_diag *diag)
 		return vmt_diag_printf(diag, vmt_err_of_errno(errno), errno, NULL, "cannot make %s",
 				       path);
 	dir = open(path, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return dir >= 0 ? dir :
-			  vmt_diag_printf(diag, vmt_err_of_errno(errno), errno, NULL,
+	return dir >= 0 ? dir
+			: vmt_diag_printf(diag, vmt_err_of_errno(errno), errno, NULL,
 					  "cannot open %s", path);
 }
 
@@ -94,8 +94,9 @@ int vmt_history_write(const struct vmt_session_info *info, struct vmt_diag *diag
 	snprintf(name, sizeof(name), "%s.json", info->id);
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || !text || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		err = vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot note the session in the "
-								   "history of captures");
+		err = vmt_diag_printf(diag, VMT_E_IO, errno, NULL,
+				      "cannot note the session in the "
+				      "history of captures");
 	if (fd >= 0)
 		close(fd);
 	free(text);
@@ -134,7 +135,7 @@ int vmt_history_newest(const char *domain, struct vmt_session_info *out, struct 
 		return 0;
 	return domain ? vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,
 					"vmtrace start --domain NAME makes one",
-					"no capture of %s is known", domain) :
-			vmt_diag_set(diag, VMT_E_NOT_FOUND, "no capture is known",
+					"no capture of %s is known", domain)
+		      : vmt_diag_set(diag, VMT_E_NOT_FOUND, "no capture is known",
 				     "vmtrace start --domain NAME makes one, or name a file");
 }

@@ -5,19 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT(member)   { #member, offsetof(struct vmt_session_info, member),                       \
-			 sizeof(((struct vmt_session_info *)0)->member) }
-#define NUMBER(member) { #member, offsetof(struct vmt_session_info, member), 0 }
+#define TEXT(member)                                                                               \
+	{                                                                                          \
+#member, offsetof(struct vmt_session_info, member),                                \
+			sizeof(((struct vmt_session_info *)0)->member)                             \
+	}
+#define NUMBER(member)                                                                             \
+	{                                                                                          \
+#member, offsetof(struct vmt_session_info, member), 0                              \
+	}
 
 /* Every member but pid. size 0: a uint64_t. */
 static const struct member {
 	const char *name;
 	size_t offset, size;
 } members[] = {
-	TEXT(id),	    TEXT(file),		       TEXT(domains),
-	TEXT(state),	    TEXT(backend),	       TEXT(last_error),
-	NUMBER(start_realtime_ns), NUMBER(elapsed_ns), NUMBER(file_bytes),
-	NUMBER(records),    NUMBER(exits),	       NUMBER(lost_records),
+	TEXT(id),
+	TEXT(file),
+	TEXT(domains),
+	TEXT(state),
+	TEXT(backend),
+	TEXT(last_error),
+	NUMBER(start_realtime_ns),
+	NUMBER(elapsed_ns),
+	NUMBER(file_bytes),
+	NUMBER(records),
+	NUMBER(exits),
+	NUMBER(lost_records),
 	NUMBER(bytes_per_minute),
 };
 

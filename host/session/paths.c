@@ -117,8 +117,8 @@ void vmt_path_safe_name(const char *name, char *out, size_t size)
 				   "._-";
 	size_t len = 0;
 
-	for (; *name && len + 1 < size && len < 100; name++)
-		out[len++] = strchr(good, *name) && !(len == 0 && *name == '.') ? *name : '_';
+	for (; *name && len + 1 < size && len < 100; name++, len++)
+		out[len] = strchr(good, *name) && (len || *name != '.') ? *name : '_';
 	out[len] = '\0';
 }
 

@@ -6,12 +6,14 @@
 #include "host/session/recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -33,7 +35,7 @@ void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag)
 {
 	char text[sizeof(r->info.last_error)];
 
-	snprintf(text, sizeof(text), "%s%s%.180s", diag->what, diag->cure[0] ? ": " : "",
+	snprintf(text, sizeof(text), "%.120s%s%.120s", diag->what, diag->cure[0] ? ": " : "",
 		 diag->cure);
 	if (!strcmp(text, r->info.last_error))
 		return;
@@ -286,6 +288,8 @@ int vmt_recorder_run(struct vmt_recorder *r, const struct vmt_recorder_run *run,
 	int epoll = epoll_create1(EPOLL_CLOEXEC), timer = flush_timer(r);
 	int stop = run->handle_signals ? signals() : -1, err;
 
+	r->foreground = !run->handle_signals;
+
 	if (epoll < 0 || timer < 0 || add(epoll, timer, SOURCE_TICK) ||
 	    add(epoll, vmt_capture_fd(r->capture), SOURCE_CAPTURE) ||
 	    add(epoll, r->listener, SOURCE_CONTROL) || add(epoll, stop, SOURCE_STOP) ||
@@ -318,27 +322,55 @@ static void answer_waiting(struct vmt_recorder *r)
 
 static int end_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 {
-	uint64_t bytes;
-	int err;
+	int err = vmt_capture_stop(r->capture, diag);
 
 	vmt_recorder_update(r);
-	err = vmt_capture_close(r->capture, diag);
-	bytes = vmt_store_totals(r->store).file_bytes;
-	r->info.file_bytes = bytes;
 	snprintf(r->info.state, sizeof(r->info.state), "stopped");
 	return err;
 }
 
+/*
+ * The kernel closes a tracepoint in some 30 ms, and a capture has dozens. A child that holds the
+ * descriptors a moment longer takes that wait over, so that a command at a terminal does not.
+ * Returns the descriptor whose closing lets the child go, -1 when there is no child.
+ */
+static int leave_closing_to_child(void)
+{
+	int fds[2], null;
+	char byte;
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (child) {
+		close(fds[0]);
+		if (child > 0)
+			return fds[1];
+		close(fds[1]);
+		return -1;
+	}
+	close(fds[1]);
+	setsid();
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(null, fd);
+	_exit(read(fds[0], &byte, 1) < 0);
+}
+
 int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, struct vmt_diag *diag)
 {
-	int err = 0;
+	int err = 0, held;
 
 	if (r->capture)
 		err = end_capture(r, diag);
 	if (r->store) {
 		int finished = vmt_store_finish(r->store, diag);
+		struct stat st;
 
 		err = err ? err : finished;
+		if (!stat(r->info.file, &st))
+			r->info.file_bytes = (uint64_t)st.st_size;
 	}
 	if (r->capture)
 		vmt_history_write(&r->info, NULL);
@@ -348,9 +380,15 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 		vmt_folder_remove(&r->folder);
 	for (size_t i = 0; i < r->nr_locks; i++)
 		close(r->locks[i]);
+	/* Whoever waits for the end may start anew from here on. */
 	answer_waiting(r);
 	if (r->listener >= 0)
 		close(r->listener);
+	held = r->foreground && r->capture ? leave_closing_to_child() : -1;
+	if (r->capture)
+		vmt_capture_close(r->capture, NULL);
+	if (held >= 0)
+		close(held);
 	vmt_domains_free(&r->domains);
 	if (info)
 		*info = r->info;

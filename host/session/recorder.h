@@ -32,7 +32,7 @@ int vmt_recorder_run(struct vmt_recorder *recorder, const struct vmt_recorder_ru
 		     struct vmt_diag *diag);
 
 /*
- * Stops, finishes the file, answers who waits, removes the session's folder, frees. *info (may be
+ * Stops, finishes the file, removes the session's folder, answers who waits, frees. *info (may be
  * NULL) gets the final state.
  */
 int vmt_recorder_close(struct vmt_recorder *recorder, struct vmt_session_info *info,

@@ -73,8 +73,8 @@ static void name_domains(struct vmt_recorder *r)
 	for (size_t i = 0; i < r->domains.count && len < size; i++) {
 		const struct vmt_domain *d = &r->domains.items[i];
 		int n = d->name ? snprintf(r->info.domains + len, size - len, "%s%s", i ? "," : "",
-					   d->name) :
-				  snprintf(r->info.domains + len, size - len, "%spid-%d",
+					   d->name)
+				: snprintf(r->info.domains + len, size - len, "%spid-%d",
 					   i ? "," : "", d->pid);
 
 		len += n > 0 ? (size_t)n : 0;
@@ -84,7 +84,8 @@ static void name_domains(struct vmt_recorder *r)
 static int lock_domains(struct vmt_recorder *r, struct vmt_diag *diag)
 {
 	if (r->domains.count > VMT_LOCKS_MAX)
-		return vmt_diag_printf(diag, VMT_E_USAGE, 0, "name fewer, or start several sessions",
+		return vmt_diag_printf(diag, VMT_E_USAGE, 0,
+				       "name fewer, or start several sessions",
 				       "a session holds at most %d domains", VMT_LOCKS_MAX);
 	for (size_t i = 0; i < r->domains.count; i++) {
 		const struct vmt_domain *d = &r->domains.items[i];
@@ -204,9 +205,9 @@ static char *base_document(const struct vmt_recorder *r)
 	json_object_set_new(host, "vendor", text_or_null(facts.vendor));
 	json_object_set_new(host, "cpus", json_integer(facts.nr_cpus));
 	json_object_set_new(host, "isa",
-			    facts.isa == VMT_ISA_VMX ? json_string("vmx") :
-			    facts.isa == VMT_ISA_SVM ? json_string("svm") :
-						       json_null());
+			    facts.isa == VMT_ISA_VMX   ? json_string("vmx")
+			    : facts.isa == VMT_ISA_SVM ? json_string("svm")
+						       : json_null());
 	json_object_set_new(doc, "schema", json_string("vmtrace-session/1"));
 	json_object_set_new(doc, "tool", json_string("vmtrace " VMT_VERSION));
 	json_object_set_new(doc, "session", json_string(r->info.id));
@@ -225,8 +226,8 @@ static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 	struct vmt_capture_options options = { .backend = r->options->backend,
 					       .buffer_bytes = r->options->buffer_bytes,
 					       .session_json = json };
-	int err = json ? vmt_capture_open(&r->capture, &options, &r->domains, r->store, diag) :
-			 vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
+	int err = json ? vmt_capture_open(&r->capture, &options, &r->domains, r->store, diag)
+		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
 
 	free(json);
 	r->start_monotonic_ns = vmt_io_monotonic_ns();
@@ -265,14 +266,14 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 		err = find_domains(r, diag);
 	if (!err)
 		err = create_output(r, diag);
-	if (!err)
-		err = vmt_history_write(&r->info, diag);
 	if (!err && replay)
 		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
 	if (!err)
 		err = open_capture(r, diag);
 	if (!err)
 		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
+	if (!err)
+		err = vmt_history_write(&r->info, diag);
 	if (err)
 		return err;
 	open_watch(r);
@@ -299,8 +300,8 @@ int vmt_recorder_open(struct vmt_recorder **out, const struct vmt_session_option
 	err = open_steps(r, diag);
 	if (!err) {
 		r->ended = calloc(r->domains.count + 1, sizeof(*r->ended));
-		err = r->ended ? 0 :
-				 vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
+		err = r->ended ? 0
+			       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
 	}
 	if (err) {
 		bool created = r->store != NULL;

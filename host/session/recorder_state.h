@@ -29,7 +29,7 @@ struct vmt_recorder {
 	uint64_t head_bytes;	     /* file's length when the capture began */
 	uint64_t buffer_bytes;
 	uint64_t state_due_ns;
-	bool source_ended, stop;
+	bool source_ended, stop, foreground;
 };
 
 /* Brings info up to date. */

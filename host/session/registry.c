@@ -91,8 +91,8 @@ int vmt_folder_write(const struct vmt_session_folder *folder, const struct vmt_s
 
 	free(text);
 	return err ? vmt_diag_printf(diag, VMT_E_IO, errno, NULL,
-				     "cannot write the session's state in %s", folder->path) :
-		     0;
+				     "cannot write the session's state in %s", folder->path)
+		   : 0;
 }
 
 static void remove_files(int dir)
@@ -134,9 +134,8 @@ int vmt_domain_lock(const char *key, const char *session_id, struct vmt_diag *di
 		ssize_t n = read(fd, holder, sizeof(holder) - 1);
 
 		close(fd);
-		vmt_diag_printf(diag, VMT_E_EXISTS, 0, "",
-				"the domain already has a session: %.*s", n > 0 ? (int)n : 1,
-				n > 0 ? holder : "?");
+		vmt_diag_printf(diag, VMT_E_EXISTS, 0, "", "the domain already has a session: %.*s",
+				n > 0 ? (int)n : 1, n > 0 ? holder : "?");
 		vmt_diag_cure(diag, "vmtrace status shows it; vmtrace stop %.*s ends it",
 			      n > 0 ? (int)n : 0, holder);
 		return VMT_E_EXISTS;
@@ -285,8 +284,8 @@ int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_d
 
 	if (!list.items || err) {
 		free(list.items);
-		return err ? err :
-			     vmt_diag_set(diag, VMT_E_NOMEM, "cannot list sessions",
+		return err ? err
+			   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot list sessions",
 					  "memory is short");
 	}
 	list_folder(&list, runtime, true);
@@ -327,7 +326,7 @@ int vmt_registry_folder(const char *id, char *path, size_t size, struct vmt_diag
 		search_folder(&s, runtime);
 		each_user(search_folder, &s);
 	}
-	return s.found ? 0 :
-			 vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0, "vmtrace status lists them",
+	return s.found ? 0
+		       : vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0, "vmtrace status lists them",
 					 "no session %s", id);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Invariant: start has returned only when the recorder captures, or is gone with its reason told. */
+/* Invariant: start has returned only when the recorder captures, or is gone with its reason told.
+ */
 #include "host/session/session.h"
 
 #include <errno.h>
@@ -103,6 +104,8 @@ static int recorder_process(const struct vmt_session_options *options, int pipe_
 		return 1;
 	}
 	open_log(vmt_recorder_info(recorder));
+	if (chdir("/")) /* every path is absolute by now; the starter's folder may be unmounted */
+		dprintf(STDERR_FILENO, "vmtrace: warning: cannot leave the current folder\n");
 	vmt_recorder_run(recorder, &run, &diag);
 	return vmt_recorder_close(recorder, NULL, &diag) ? 1 : 0;
 }
@@ -162,10 +165,9 @@ int vmt_session_record(const struct vmt_session_options *options, int stop_fd,
 		       struct vmt_diag *diag)
 {
 	struct vmt_recorder *recorder;
-	struct vmt_recorder_run run = { .stop_fd = stop_fd,
-					.end_with_source = true,
-					.live = live,
-					.context = context };
+	struct vmt_recorder_run run = {
+		.stop_fd = stop_fd, .end_with_source = true, .live = live, .context = context
+	};
 	int err = vmt_recorder_open(&recorder, options, diag), closed;
 
 	if (err)

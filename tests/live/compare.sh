@@ -131,6 +131,16 @@ debugfs_value() { # debugfs_value FOLDER NAME: "" when the kernel has no such fi
     awk -v name="$2" '$1 == name {print $2}' "$1/debugfs.txt"
 }
 
+# The bill's halted and halt-polling time is what KVM itself summed up, within a fifth: KVM takes its
+# times closer to the halt than the tracepoints do.
+compare_halts() { # compare_halts FOLDER
+    local kvm
+    kvm=$(awk '$1 ~ /^halt_(wait|poll_success|poll_fail)_ns$/ {n += $2} END {printf "%d", n}' "$1/debugfs.txt")
+    is "$(report_value "$1" "[.bill[] | .halted_ns + .halt_poll_ns] | add |
+        . > $kvm * 0.8 and . < $kvm * 1.2 and . > 0")" true "halted time of the bill and of KVM's counters"
+    echo "#   bill $(report_value "$1" '[.bill[] | .halted_ns, .halt_poll_ns] | map(tostring) | join(" + ")') ns, KVM $kvm ns"
+}
+
 # The TSC map of vCPU 0 in the capture is debugfs's, and guest TSCs that the guest itself read lie
 # between the converted host TSCs of before and after.
 compare_tsc() { # compare_tsc FOLDER FILE.vmt

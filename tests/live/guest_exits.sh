@@ -71,7 +71,7 @@ scenario() { # scenario NAME ARGUMENT...
         usleep 20000
     done
     stop_counting "$out"
-    for f in "$debugfs"/exits "$debugfs"/vcpu*/tsc*; do
+    for f in "$debugfs"/exits "$debugfs"/halt_*_ns "$debugfs"/vcpu*/tsc*; do
         [ -f "$f" ] && echo "${f#"$debugfs"/} $(cat "$f")"
     done >"$out/debugfs.txt"
     touch /tmp/end

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside lab B's machine: libvirt with the KVM domain web01, a Linux that runs knock.c. The
 # capture is bounded by the domain's pause: it is started paused, and counted and captured from its
-# resume to its suspend, so both see every exit. Leaves all in $LAB_OUT.
+# resume to its suspend, so both see every exit. In between it is suspended for a second. Leaves all
+# in $LAB_OUT.
 # $LAB_OUT/env gives KERNEL, INITRD, O, VMTRACE, RECORDER (vmtrace or perf) and LAB_CACHE.
 set -uo pipefail
 out=$LAB_OUT
@@ -10,7 +11,7 @@ events=/sys/kernel/tracing/events
 set -a
 . "$out/env"
 set +a
-W=/tmp/lab
+W=/run/lab
 mkdir -p $W
 . "${BASH_SOURCE[0]%/*}/libvirtd.sh"
 say() { echo "LAB-STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }
@@ -84,6 +85,9 @@ perf)
 esac
 say "capture runs"
 virsh -q -c qemu:///system resume web01 || fail "resume web01"
+poll 60 grep -q LAB-INIT $W/web01.serial || fail "web01 does not boot: $(tail -c 300 $W/web01.serial)"
+virsh -q -c qemu:///system suspend web01 && sleep 1 && virsh -q -c qemu:///system resume web01 ||
+    fail "suspend and resume web01"
 poll 120 grep -q KNOCK-DONE $W/web01.serial || fail "web01 does not finish: $(tail -c 300 $W/web01.serial)"
 virsh -q -c qemu:///system suspend web01 || fail "suspend web01"
 say "web01 is paused again"

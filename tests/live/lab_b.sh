@@ -8,6 +8,7 @@
 
 lab_begin b
 need qemu-system-x86_64 libvirtd virsh jq /usr/lib/qemu/virtiofsd
+need_root "virtiofsd, libvirtd"
 need_vmtrace
 need_kernel
 build_fixture knock
@@ -29,11 +30,11 @@ for try in 1 2; do
     rm -rf "$W/out" "$W/vfs.sock"
     mkdir "$W/out"
     printf '%s\n' "KERNEL=$kernel/vmlinuz" "INITRD=$W/initrd-web01.gz" "CMDLINE='$command_line'" \
-        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "LAB_CACHE=/tmp/lab-cache" >"$W/out/env"
+        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "LAB_CACHE=/run/lab-cache" >"$W/out/env"
     probe=$kernel/libvirt-capabilities # libvirt's probe of QEMU in that machine takes 10 s
     [ -d "$probe" ] && cp -r "$probe" "$W/out/capabilities"
     start_virtiofsd
-    boot_qemu "${LAB_SECONDS:-120}" -m 2G \
+    boot_qemu 90 -m 2G \
         -append "$command_line LAB_OUT=$W/out LAB_RUN=$top/tests/live/guest_web01.sh" \
         -object memory-backend-memfd,id=mem,size=2G,share=on -numa node,memdev=mem \
         -chardev "socket,id=v,path=$W/vfs.sock" \
@@ -54,6 +55,8 @@ read_capture "$d" "$d/web01.vmt" || lab_end
 compare_hist "$d"
 compare_loss "$d"
 is "$(report_value "$d" '[.vms[] | select(.name == "web01")] | length')" 1 "the report names the domain"
+is "$(report_value "$d" '[.bill[] | .stopped_ns >= 900000000] | all and length == 1')" true \
+    "the second of pause is in the bill as stopped"
 
 truth=$(grep -a vmtrace-knock "$d/web01.serial" | tr -d '\r')
 port=$(jq -r .port <<<"$truth")

@@ -82,6 +82,10 @@ need_kernel() {
     kernel=$("$images/kernel.sh" 2>"$W/kernel.err") || skip_all "no kernel: $(tail -n 1 "$W/kernel.err")"
 }
 
+need_root() {
+    [ "$(id -u)" -eq 0 ] || skip_all "needs root: $1"
+}
+
 need_vmtrace() {
     [ -x "$VMTRACE" ] && return
     ok 1 "$VMTRACE is built"
@@ -138,8 +142,9 @@ read_disk() {
 }
 
 # boot_qemu SECONDS [ARGUMENT]...: TCG with SVM until power-off. Status 0 when LAB-END was seen.
+# LABS_SLOW=N multiplies every timeout, for a machine that is slow or busy.
 boot_qemu() {
-    local seconds=$1
+    local seconds=$(($1 * ${LABS_SLOW:-1}))
     shift
     rm -f "$W/serial.log"
     timeout -k 5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
@@ -154,7 +159,7 @@ boot_qemu() {
 # The Bochs binary is started by one lab at a time at least a second after another: two that start
 # in the same instant sometimes die with SIGSEGV (139), which is no result.
 boot_bochs() { # boot_bochs SECONDS
-    local seconds=$1 status tries=0
+    local seconds=$(($1 * ${LABS_SLOW:-1})) status tries=0
     "$images/bochs.sh" "$W" "$kernel/vmlinuz" "$W/initrd.gz" "$command_line nokaslr LAB_DISK=1" \
         "$W/disk.img"
     while :; do

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "host/cli/session_text.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, size, "%u bytes", (unsigned int)bytes);
+		return buf;
+	}
+	for (; value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+		value /= 1024;
+	snprintf(buf, size, "%.1f %s", value, units[unit]);
+	return buf;
+}
+
+char *vmt_text_safe(char *buf, size_t size, const char *text)
+{
+	size_t len = 0;
+
+	for (; text[len] && len + 1 < size; len++)
+		buf[len] = (unsigned char)text[len] < ' ' || text[len] == 127 ? '?' : text[len];
+	buf[len] = '\0';
+	return buf;
+}
+
+static json_t *text_or_null(const char *text)
+{
+	json_t *value = *text ? json_string(text) : NULL;
+
+	return value ? value : json_null();
+}
+
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *domains_json(const char *domains)
+{
+	json_t *list = json_array();
+
+	while (*domains) {
+		size_t len = strcspn(domains, ",");
+
+		json_array_append_new(list, json_stringn(domains, len));
+		domains += len + (domains[len] == ',');
+	}
+	return list;
+}
+
+static void fill_json(json_t *doc, const struct vmt_session_info *info)
+{
+	json_object_set_new(doc, "session", text_or_null(info->id));
+	json_object_set_new(doc, "state", text_or_null(info->state));
+	json_object_set_new(doc, "domains", domains_json(info->domains));
+	json_object_set_new(doc, "backend", text_or_null(info->backend));
+	json_object_set_new(doc, "file", text_or_null(info->file));
+	json_object_set_new(doc, "pid", number((uint64_t)info->pid));
+	json_object_set_new(doc, "start_realtime_ns", number(info->start_realtime_ns));
+	json_object_set_new(doc, "elapsed_ns", number(info->elapsed_ns));
+	json_object_set_new(doc, "file_bytes", number(info->file_bytes));
+	json_object_set_new(doc, "records", number(info->records));
+	json_object_set_new(doc, "exits", number(info->exits));
+	json_object_set_new(doc, "records_lost", number(info->lost_records));
+	json_object_set_new(doc, "bytes_per_minute",
+			    info->bytes_per_minute ? number(info->bytes_per_minute) : json_null());
+	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
+}
+
+static void put(json_t *doc)
+{
+	json_dumpf(doc, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	putchar('\n');
+	json_decref(doc);
+}
+
+void vmt_print_session_json(const struct vmt_session_info *info)
+{
+	json_t *doc = json_object();
+
+	json_object_set_new(doc, "schema", json_string("vmtrace-session-state/1"));
+	fill_json(doc, info);
+	put(doc);
+}
+
+void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count)
+{
+	json_t *doc = json_object(), *sessions = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		json_t *one = json_object();
+
+		fill_json(one, &list[i]);
+		json_array_append_new(sessions, one);
+	}
+	json_object_set_new(doc, "schema", json_string("vmtrace-sessions/1"));
+	json_object_set_new(doc, "sessions", sessions);
+	put(doc);
+}
+
+void vmt_print_session_summary(const struct vmt_session_info *info)
+{
+	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+
+	printf("%s: %.1f s, %s in %s, %llu exits, %llu records lost\n",
+	       vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : info->id),
+	       (double)info->elapsed_ns / 1e9, vmt_text_bytes(size, sizeof(size), info->file_bytes),
+	       vmt_text_safe(file, sizeof(file), info->file), (unsigned long long)info->exits,
+	       (unsigned long long)info->lost_records);
+}
+
+void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out)
+{
+	*out = (struct vmt_session_options){
+		.query = { .uri = cli->uri,
+			   .names = cli->domains,
+			   .nr_names = cli->nr_domains,
+			   .pids = cli->pids,
+			   .nr_pids = cli->nr_pids },
+		.backend = cli->backend,
+		.output = cli->output,
+		.force = cli->force,
+		.compress = cli->compress,
+		.buffer_bytes = cli->buffer_bytes,
+		.keep_ns = cli->keep_ns,
+		.limit_bytes = cli->limit_bytes,
+		.duration_ns = cli->duration_ns,
+	};
+}
+
+const char *vmt_session_wanted(const struct vmt_cli *cli)
+{
+	if (cli->nr_args)
+		return cli->args[0];
+	return cli->nr_domains ? cli->domains[0] : NULL;
+}
+
+void vmt_session_sweep(const struct vmt_cli *cli)
+{
+	struct vmt_session_info *list;
+	size_t count;
+
+	if (vmt_session_list(&list, &count, NULL))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		char text[sizeof(list[i].file) + sizeof(list[i].domains) + 120];
+
+		if (strcmp(list[i].state, "stale") != 0)
+			continue;
+		snprintf(text, sizeof(text),
+			 "the recorder of session %s (%s) was killed; its capture is %s",
+			 list[i].id, list[i].domains, list[i].file);
+		vmt_cli_warn(cli, text);
+	}
+	free(list);
+}
+
+int vmt_session_no_csv(const struct vmt_cli *cli)
+{
+	return cli->format == VMT_FORMAT_CSV
+		       ? vmt_cli_usage(cli, "there is no table to write as csv",
+				       "use --format text or json")
+		       : 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/cli/session_text.h"
+
+/* The live line, and the command that waits until the capture runs. */
+struct foreground {
+	bool show;
+	uint64_t last_exits, last_ns;
+	pid_t command; /* 0: none */
+	int go_fd;     /* written to when the command may start, -1: done */
+	bool ended;
+	int command_status;
+};
+
+static void wait_and_run(char **command, const sigset_t *old_mask, int go)
+{
+	char byte;
+	ssize_t n;
+
+	do
+		n = read(go, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(0); /* the capture did not come up: its error is told by the parent */
+	sigprocmask(SIG_SETMASK, old_mask, NULL);
+	execvp(command[0], command);
+	fprintf(stderr, "vmtrace: error: cannot run %s: %s\n", command[0], strerror(errno));
+	_exit(127);
+}
+
+/* The child exists before rights are dropped: it keeps the user's own. */
+static int start_command(struct foreground *f, char **command, const sigset_t *old_mask)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -1;
+	fflush(NULL);
+	f->command = fork();
+	if (f->command == 0) {
+		close(fds[1]);
+		wait_and_run(command, old_mask, fds[0]);
+	}
+	close(fds[0]);
+	f->go_fd = fds[1];
+	return f->command < 0 ? -1 : 0;
+}
+
+static void on_live(void *context, const struct vmt_session_info *info)
+{
+	struct foreground *f = context;
+	char size[24];
+	uint64_t span = info->elapsed_ns - f->last_ns;
+
+	if (f->go_fd >= 0) {
+		if (write(f->go_fd, "g", 1) != 1)
+			f->ended = true;
+		close(f->go_fd);
+		f->go_fd = -1;
+	}
+	if (f->show && span)
+		fprintf(stderr, "\r%7.1f s  %9.0f exits/s  %10s  %llu records lost ",
+			(double)info->elapsed_ns / 1e9,
+			(double)(info->exits - f->last_exits) * 1e9 / (double)span,
+			vmt_text_bytes(size, sizeof(size), info->file_bytes),
+			(unsigned long long)info->lost_records);
+	f->last_exits = info->exits;
+	f->last_ns = info->elapsed_ns;
+}
+
+static void end_command(const struct vmt_cli *cli, struct foreground *f)
+{
+	char text[120];
+	int status = 0;
+
+	if (f->go_fd >= 0)
+		close(f->go_fd);
+	f->go_fd = -1;
+	if (f->command <= 0)
+		return;
+	/* Still running: the duration is over, or the domain has gone. */
+	if (waitpid(f->command, &status, WNOHANG) == 0) {
+		kill(f->command, SIGTERM);
+		while (waitpid(f->command, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status)) {
+		snprintf(text, sizeof(text), "the command ended with status %d",
+			 WEXITSTATUS(status));
+		vmt_cli_warn(cli, text);
+	}
+	f->command_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+/* One descriptor that is readable at a signal of the set and at the end of the command. */
+static int stop_source(sigset_t *set, pid_t command)
+{
+	struct epoll_event watch = { .events = EPOLLIN };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), ended = -1, signals;
+
+	if (command > 0) {
+		ended = (int)syscall(SYS_pidfd_open, command, 0);
+		if (ended < 0) { /* before Linux 5.3 */
+			sigaddset(set, SIGCHLD);
+			sigprocmask(SIG_BLOCK, set, NULL);
+		}
+	}
+	signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (epoll < 0 || signals < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, signals, &watch) ||
+	    (ended >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, ended, &watch)))
+		return -1;
+	return epoll;
+}
+
+static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd)
+{
+	struct vmt_session_options options;
+	struct vmt_session_info info;
+	struct vmt_diag diag = { 0 };
+	int err;
+
+	vmt_session_options_of(cli, &options);
+	if (!options.output)
+		options.output = "vmtrace.vmt";
+	err = vmt_session_record(&options, stop_fd, on_live, f, &info, &diag);
+	if (f->show)
+		fputc('\n', stderr);
+	end_command(cli, f);
+	if (err)
+		return vmt_cli_fail(&diag);
+	if (info.last_error[0])
+		vmt_cli_warn(cli, info.last_error);
+	if (cli->format == VMT_FORMAT_JSON)
+		vmt_print_session_json(&info);
+	else
+		vmt_print_session_summary(&info);
+	return f->command_status == 127 ? VMT_STATUS_FAILURE : VMT_STATUS_OK;
+}
+
+int vmt_verb_record(struct vmt_cli *cli)
+{
+	struct foreground f = { .show = !cli->quiet && isatty(STDERR_FILENO), .go_fd = -1 };
+	bool replay = cli->backend && !strncmp(cli->backend, "replay:", 7);
+	sigset_t set, old;
+	int stop_fd, status;
+
+	if (vmt_session_no_csv(cli))
+		return VMT_STATUS_USAGE;
+	if (!cli->nr_domains && !cli->nr_pids && !cli->all && !replay)
+		return vmt_cli_usage(cli, "no domain is named",
+				     "use --domain NAME, --all, or --pid PID; vmtrace list shows "
+				     "the domains");
+	vmt_session_sweep(cli);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	if (cli->command && start_command(&f, cli->command, &old))
+		stop_fd = -1;
+	else
+		stop_fd = stop_source(&set, f.command);
+	if (stop_fd < 0) {
+		struct vmt_diag diag = { 0 };
+
+		vmt_diag_set(&diag, VMT_E_IO, "cannot start the command",
+			     "descriptors or processes are exhausted");
+		return vmt_cli_fail(&diag);
+	}
+	status = run(cli, &f, stop_fd);
+	close(stop_fd);
+	return status;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/cli/session_text.h"
+
+/* Beside the session's own file: FILE-snapshot-TIME.vmt. */
+static void default_output(const struct vmt_session_info *session, char *path, size_t size)
+{
+	size_t len = strlen(session->file);
+	time_t now = time(NULL);
+	char when[24] = "0";
+	struct tm tm;
+
+	if (len > 4 && !strcmp(session->file + len - 4, ".vmt"))
+		len -= 4;
+	if (localtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
+	snprintf(path, size, "%.*s-snapshot-%s.vmt", (int)len, session->file, when);
+}
+
+int vmt_verb_snapshot(struct vmt_cli *cli)
+{
+	struct vmt_session_info session, info;
+	struct vmt_diag diag = { 0 };
+	char path[sizeof(session.file) + 64], size[24];
+
+	if (vmt_session_no_csv(cli))
+		return VMT_STATUS_USAGE;
+	vmt_session_sweep(cli);
+	if (vmt_session_find(vmt_session_wanted(cli), &session, &diag))
+		return vmt_cli_fail(&diag);
+	if (cli->output)
+		snprintf(path, sizeof(path), "%s", cli->output);
+	else
+		default_output(&session, path, sizeof(path));
+	if (vmt_session_snapshot(&session, path, cli->force, &info, &diag))
+		return vmt_cli_fail(&diag);
+	if (cli->format == VMT_FORMAT_JSON) {
+		vmt_print_session_json(&info);
+	} else {
+		char safe[sizeof(path)];
+
+		printf("%s (%s), session %s goes on\n", vmt_text_safe(safe, sizeof(safe), path),
+		       vmt_text_bytes(size, sizeof(size), info.file_bytes), info.id);
+	}
+	return VMT_STATUS_OK;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/cli/session_text.h"
+
+static void print_text(const struct vmt_session_info *info)
+{
+	char size[24], rate[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+	double seconds = (double)info->elapsed_ns / 1e9;
+
+	vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : "-");
+	printf("%s  %s  %s\n", info->id, info->state, domains);
+	printf("  file     %s (%s)\n", vmt_text_safe(file, sizeof(file), info->file),
+	       vmt_text_bytes(size, sizeof(size), info->file_bytes));
+	printf("  running  %.1f s, recorder %d, backend %s\n", seconds, info->pid,
+	       vmt_text_safe(domains, sizeof(domains), info->backend));
+	printf("  records  %llu, of these %llu exits (%.0f/s), %llu lost\n",
+	       (unsigned long long)info->records, (unsigned long long)info->exits,
+	       seconds > 0 ? (double)info->exits / seconds : 0.0,
+	       (unsigned long long)info->lost_records);
+	if (info->bytes_per_minute)
+		printf("  size     about %s a minute\n",
+		       vmt_text_bytes(rate, sizeof(rate), info->bytes_per_minute));
+	if (info->last_error[0])
+		printf("  warning  %s\n", vmt_text_safe(file, sizeof(file), info->last_error));
+}
+
+static void print_stale(const struct vmt_session_info *info)
+{
+	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+
+	printf("%s  stale  %s\n", info->id, vmt_text_safe(domains, sizeof(domains), info->domains));
+	printf("  its recorder (%d) was killed; the capture up to then is %s (%s)\n", info->pid,
+	       vmt_text_safe(file, sizeof(file), info->file),
+	       vmt_text_bytes(size, sizeof(size), info->file_bytes));
+}
+
+static void put_csv_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar((unsigned char)*text < ' ' ? '?' : *text);
+	}
+	putchar('"');
+}
+
+static void print_csv(const struct vmt_session_info *list, size_t count)
+{
+	puts("session,state,domains,file,elapsed_ns,file_bytes,records,exits,records_lost");
+	for (size_t i = 0; i < count; i++) {
+		printf("%s,%s,", list[i].id, list[i].state);
+		put_csv_text(list[i].domains);
+		putchar(',');
+		put_csv_text(list[i].file);
+		printf(",%llu,%llu,%llu,%llu,%llu\n", (unsigned long long)list[i].elapsed_ns,
+		       (unsigned long long)list[i].file_bytes, (unsigned long long)list[i].records,
+		       (unsigned long long)list[i].exits, (unsigned long long)list[i].lost_records);
+	}
+}
+
+static bool is_wanted(const struct vmt_session_info *info, const char *what)
+{
+	size_t len = what ? strlen(what) : 0;
+
+	if (!what || !strcmp(info->id, what))
+		return true;
+	for (const char *at = info->domains; *at; at += strcspn(at, ","), at += *at == ',') {
+		if (strcspn(at, ",") == len && !memcmp(at, what, len))
+			return true;
+	}
+	return false;
+}
+
+int vmt_verb_status(struct vmt_cli *cli)
+{
+	const char *what = vmt_session_wanted(cli);
+	struct vmt_session_info *list;
+	struct vmt_diag diag = { 0 };
+	size_t count, nr = 0;
+
+	if (vmt_session_list(&list, &count, &diag))
+		return vmt_cli_fail(&diag);
+	for (size_t i = 0; i < count; i++) {
+		if (is_wanted(&list[i], what))
+			list[nr++] = list[i];
+	}
+	if (what && !nr) {
+		free(list);
+		vmt_session_find(what, &(struct vmt_session_info){ 0 }, &diag);
+		return vmt_cli_fail(&diag);
+	}
+	if (cli->format == VMT_FORMAT_JSON)
+		vmt_print_sessions_json(list, nr);
+	else if (cli->format == VMT_FORMAT_CSV)
+		print_csv(list, nr);
+	else if (!nr)
+		puts("no session is running");
+	for (size_t i = 0; i < nr && cli->format == VMT_FORMAT_TEXT; i++) {
+		if (!strcmp(list[i].state, "stale"))
+			print_stale(&list[i]);
+		else
+			print_text(&list[i]);
+	}
+	free(list);
+	return VMT_STATUS_OK;
+}
