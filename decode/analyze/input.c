@@ -85,7 +85,7 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 	struct vmt_reader *reader = NULL;
 
 	if (in->store)
-		reader = vmt_store_release(in->store);
+		reader = vmt_store_give_back(in->store);
 	else if (in->perf)
 		reader = vmt_perfdata_release(in->perf);
 	in->store = NULL;

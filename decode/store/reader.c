@@ -71,7 +71,7 @@ int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, str
 	return 0;
 }
 
-struct vmt_reader *vmt_store_release(struct vmt_store_reader *s)
+struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *s)
 {
 	struct vmt_reader *reader = s->reader;
 
@@ -85,7 +85,7 @@ struct vmt_reader *vmt_store_release(struct vmt_store_reader *s)
 void vmt_store_close(struct vmt_store_reader *s)
 {
 	if (s)
-		vmt_reader_close(vmt_store_release(s));
+		vmt_reader_close(vmt_store_give_back(s));
 }
 
 static const enum vmt_item_type item_types[] = {

@@ -133,7 +133,7 @@ int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, str
 void vmt_store_close(struct vmt_store_reader *store);
 
 /* Frees all but the reader it had taken over, and gives that back. */
-struct vmt_reader *vmt_store_release(struct vmt_store_reader *store);
+struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *store);
 
 /*
  * 1 and the next item; 0 at the end. Damage is an item (VMT_ITEM_LOSS), not an error: after it the
