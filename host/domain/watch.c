@@ -75,6 +75,14 @@ static void hold(struct vmt_watch *watch)
 	pthread_mutex_unlock(&watch->lock);
 }
 
+/* Takes back a hold that is not the last one. */
+static void unhold(struct vmt_watch *watch)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->holders--;
+	pthread_mutex_unlock(&watch->lock);
+}
+
 static void release(void *context)
 {
 	struct vmt_watch *watch = context;
@@ -272,7 +280,7 @@ static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 							 subscriptions[i].id, subscriptions[i].fn,
 							 watch, release);
 		if (link->ids[i] < 0)
-			release(watch);
+			unhold(watch);
 	}
 	link->port_id = -1;
 	if (!watch->read_write)
@@ -282,7 +290,7 @@ static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 		virConnectDomainQemuMonitorEventRegister(link->connection, NULL, "VSERPORT_CHANGE",
 							 on_port, watch, release, 0);
 	if (link->port_id < 0)
-		release(watch);
+		unhold(watch);
 }
 
 struct listed {
@@ -522,7 +530,7 @@ static int watch_open(struct vmt_watch **out, const char *uri, bool read_write,
 	hold(watch);
 	err = vmt_thread_start(watch_thread, watch);
 	if (err) {
-		release(watch);
+		unhold(watch);
 		release(watch);
 		return vmt_diag_printf(diag, VMT_E_NOMEM, err, NULL, "no thread for libvirt");
 	}

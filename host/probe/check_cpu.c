@@ -9,15 +9,17 @@
 
 void vmt_check_kernel(struct vmt_check *check, const struct vmt_probe_facts *facts)
 {
-	char release[128];
-	int major, minor;
+	char release[128], *end;
+	unsigned long major, minor;
 
 	if (vmt_hostfs_read(release, sizeof(release), "%s/sys/kernel/osrelease",
 			    vmt_hostfs_proc(facts->fs)) <= 0)
 		return;
 	release[strcspn(release, "\n")] = '\0';
-	if (sscanf(release, "%d.%d", &major, &minor) != 2)
+	major = strtoul(release, &end, 10);
+	if (end == release || *end != '.')
 		return;
+	minor = strtoul(end + 1, NULL, 10);
 	if (major < 4 || (major == 4 && minor < 18))
 		vmt_check_set(check, VMT_CHECK_WARN, "a kernel from 4.18 on is what is tested",
 			      "Linux %s", release);

@@ -46,7 +46,9 @@ static size_t unescape(char *text, size_t len)
 	for (size_t from = 0; from < len; from++) {
 		bool zero = text[from] == '\\' && from + 1 < len && text[from + 1] == '0';
 
-		text[to++] = zero ? '\0' : text[from];
+		text[to++] = text[from];
+		if (zero)
+			text[to - 1] = 0;
 		from += zero;
 	}
 	return to;
@@ -114,8 +116,8 @@ void vmt_tree_unpack(struct vmt_tree *tree, const char *name)
 		} else {
 			if (r->len + len > sizeof(r->text))
 				abort();
-			memcpy(r->text + r->len, line, len);
-			r->len += len;
+			for (size_t i = 0; i < len; i++)
+				r->text[r->len++] = line[i];
 		}
 	}
 	finish_file(r);
