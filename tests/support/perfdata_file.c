@@ -141,7 +141,7 @@ static void put_system(const struct vmt_perfdata_file *f, struct vmt_stream *s, 
 static void put_tracing_data(const struct vmt_perfdata_file *f, struct vmt_stream *s)
 {
 	vmt_stream_append(s, "\x17\x08\x44tracing0.6", 14);
-	vmt_stream_append(s, "\0\0\x08", 3);
+	vmt_stream_append(s, "\0\x08", 2); /* little endian, size of long */
 	put_u32(s, 4096);
 	vmt_stream_append(s, "header_page", 12);
 	put_u64(s, 0);
