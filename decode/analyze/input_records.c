@@ -38,6 +38,7 @@ void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len)
 	struct vmt_rec rec;
 	size_t at = 0;
 
+	in->record_bytes += len;
 	while (at < len) {
 		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, NULL);
 
