@@ -209,6 +209,8 @@ static void settle_span(struct vmt_input *in)
 		f->start_ns = in->window_start;
 	if (in->has_window_end && f->has_stop && in->window_end < f->stop_ns)
 		f->stop_ns = in->window_end;
+	if (f->has_start && f->has_stop && f->start_ns > f->stop_ns) /* a window behind the end */
+		f->start_ns = f->stop_ns;
 }
 
 static void drop_event(void *context, const struct vmt_event *event)
