@@ -123,10 +123,13 @@ static void complete_exit(struct vmt_join *join, struct join_thread *t, const st
 
 	if ((exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
 	    rec->time_ns >= exit->time.host_ns) {
+		bool in_order = rec->time_ns >= t->parts.since_ns;
+
 		join_parts_advance(t, rec->time_ns);
 		exit->duration_ns = rec->time_ns - exit->time.host_ns;
 		exit->has |= VMT_HAS_DURATION;
-		join_parts_end(t, switches_known(join, t));
+		if (in_order) /* otherwise the parts reach beyond the entry */
+			join_parts_end(t, switches_known(join, t));
 	}
 	close_exit(join, t);
 }

@@ -140,6 +140,7 @@ void vmt_anchor_read(const struct vmt_clock *clock, struct vmt_anchor *out)
 {
 	bool have = false;
 
+	memset(out, 0, sizeof(*out));
 	for (int i = 0; i < TRIES || (!have && i < TRIES * 20); i++) {
 		struct vmt_anchor one;
 		bool good = read_once(clock, &one);

@@ -86,7 +86,7 @@ char *vmt_document_live(const char *base_json, const struct vmt_document_facts *
 	json_object_set_new(doc, "clock", clock);
 	json_object_set_new(doc, "start_ns", number_or_null(facts->start_ns));
 	json_object_set_new(doc, "has_switches", json_boolean(facts->has_switches));
-	for (size_t i = 0; i < domains->count; i++) {
+	for (size_t i = 0; domains->items && i < domains->count; i++) {
 		json_t *one = identity_of(&domains->items[i]);
 
 		json_object_set_new(one, "vcpus", vcpus_of(&domains->items[i]));
@@ -103,17 +103,17 @@ static const struct vmt_domain *live_twin(const json_t *recorded, size_t index,
 {
 	const char *name = json_string_value(json_object_get(recorded, "name"));
 
-	for (size_t i = 0; name && i < domains->count; i++) {
+	for (size_t i = 0; name && domains->items && i < domains->count; i++) {
 		if (domains->items[i].name && !strcmp(domains->items[i].name, name))
 			return &domains->items[i];
 	}
-	return index < domains->count ? &domains->items[index] : NULL;
+	return domains->items && index < domains->count ? &domains->items[index] : NULL;
 }
 
 static json_t *replayed_domains(const json_t *recorded, const struct vmt_domains *domains)
 {
 	json_t *list = json_array();
-	size_t count = json_array_size(recorded);
+	size_t count = json_array_size(recorded), live_count = domains->items ? domains->count : 0;
 
 	for (size_t i = 0; i < count; i++) {
 		json_t *one = json_deep_copy(json_array_get(recorded, i));
@@ -127,7 +127,7 @@ static json_t *replayed_domains(const json_t *recorded, const struct vmt_domains
 		}
 		json_array_append_new(list, one);
 	}
-	for (size_t i = count; i < domains->count; i++) {
+	for (size_t i = count; i < live_count; i++) {
 		json_t *one = identity_of(&domains->items[i]);
 
 		json_object_set_new(one, "vcpus", json_array());
@@ -174,7 +174,7 @@ bool vmt_document_mark_name(const void *json, size_t len, char *name, size_t siz
 	bool ok = text && strlen(text) < size;
 
 	if (ok)
-		strcpy(name, text);
+		memcpy(name, text, strlen(text) + 1);
 	json_decref(doc);
 	return ok;
 }

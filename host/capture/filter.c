@@ -129,6 +129,22 @@ void vmt_filter_memory(char *text, size_t size, const struct vmt_range *ranges, 
 	}
 }
 
+/* "7f0000000000-7f0040000000 rw-p …": true for one that may be a guest's memory. */
+static bool writable_mapping(const char *line, struct vmt_range *map)
+{
+	char *at;
+	uint64_t end;
+
+	map->first = strtoull(line, &at, 16);
+	if (*at != '-')
+		return false;
+	end = strtoull(at + 1, &at, 16);
+	if (at[0] != ' ' || !at[1] || at[2] != 'w' || end < map->first + MAP_MIN_BYTES)
+		return false;
+	map->last = end - 1;
+	return true;
+}
+
 size_t vmt_filter_guest_memory(const char *maps_path, struct vmt_range *ranges, size_t max)
 {
 	FILE *f = fopen(maps_path, "re");
@@ -137,13 +153,10 @@ size_t vmt_filter_guest_memory(const char *maps_path, struct vmt_range *ranges, 
 	size_t nr = 0, kept = 0;
 
 	while (all && fgets(line, sizeof(line), f)) {
-		unsigned long long first, end;
-		char mode[8];
+		struct vmt_range map;
 
-		if (sscanf(line, "%llx-%llx %7s", &first, &end, mode) != 3 || mode[1] != 'w' ||
-		    end <= first || end - first < MAP_MIN_BYTES)
-			continue;
-		nr = add_range(all, nr, MAP_RANGES_KEPT, (struct vmt_range){ first, end - 1 });
+		if (writable_mapping(line, &map))
+			nr = add_range(all, nr, MAP_RANGES_KEPT, map);
 	}
 	if (all && nr)
 		qsort(all, nr, sizeof(*all), compare_ranges);

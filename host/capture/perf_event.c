@@ -36,7 +36,7 @@ static void *system_map(size_t len, int fd)
 	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
-static int system_control(int fd, unsigned long request, const void *argument)
+static int system_control(int fd, unsigned long request, uintptr_t argument)
 {
 	return ioctl(fd, request, argument);
 }
@@ -208,7 +208,7 @@ struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd
 }
 
 static int control(const struct vmt_perf_ops *ops, int fd, unsigned long request,
-		   const void *argument, const char *what, struct vmt_diag *diag)
+		   uintptr_t argument, const char *what, struct vmt_diag *diag)
 {
 	for (int tries = 0;; tries++) {
 		if (ops->control(fd, request, argument) >= 0)
@@ -221,28 +221,29 @@ static int control(const struct vmt_perf_ops *ops, int fd, unsigned long request
 int vmt_perf_filter(const struct vmt_perf_ops *ops, int fd, const char *filter,
 		    struct vmt_diag *diag)
 {
-	return control(ops, fd, PERF_EVENT_IOC_SET_FILTER, filter, "setting the filter", diag);
+	return control(ops, fd, PERF_EVENT_IOC_SET_FILTER, (uintptr_t)filter, "setting the filter",
+		       diag);
 }
 
 int vmt_perf_redirect(const struct vmt_perf_ops *ops, int fd, int leader, struct vmt_diag *diag)
 {
-	return control(ops, fd, PERF_EVENT_IOC_SET_OUTPUT, (void *)(intptr_t)leader,
+	return control(ops, fd, PERF_EVENT_IOC_SET_OUTPUT, (uintptr_t)leader,
 		       "redirecting the ring", diag);
 }
 
 int vmt_perf_enable(const struct vmt_perf_ops *ops, int fd, struct vmt_diag *diag)
 {
-	return control(ops, fd, PERF_EVENT_IOC_ENABLE, NULL, "enabling", diag);
+	return control(ops, fd, PERF_EVENT_IOC_ENABLE, 0, "enabling", diag);
 }
 
 void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd)
 {
-	control(ops, fd, PERF_EVENT_IOC_DISABLE, NULL, "disabling", NULL);
+	control(ops, fd, PERF_EVENT_IOC_DISABLE, 0, "disabling", NULL);
 }
 
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag)
 {
-	return control(ops, fd, PERF_EVENT_IOC_ID, id, "reading the id", diag);
+	return control(ops, fd, PERF_EVENT_IOC_ID, (uintptr_t)id, "reading the id", diag);
 }
 
 void vmt_perf_raise_limits(void)

@@ -20,7 +20,7 @@ struct vmt_perf_ops {
 		    unsigned long flags);
 	void *(*map)(size_t len, int fd);
 	int (*unmap)(void *map, size_t len);
-	int (*control)(int fd, unsigned long request, const void *argument);
+	int (*control)(int fd, unsigned long request, uintptr_t argument);
 	int (*close)(int fd);
 };
 

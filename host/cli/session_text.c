@@ -22,12 +22,20 @@ char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes)
 	return buf;
 }
 
+static bool is_control(char c)
+{
+	return (unsigned char)c < ' ' || c == 127;
+}
+
 char *vmt_text_safe(char *buf, size_t size, const char *text)
 {
 	size_t len = 0;
 
-	for (; text[len] && len + 1 < size; len++)
-		buf[len] = (unsigned char)text[len] < ' ' || text[len] == 127 ? '?' : text[len];
+	for (; text[len] && len + 1 < size; len++) {
+		buf[len] = text[len];
+		if (is_control(text[len]))
+			buf[len] = '?';
+	}
 	buf[len] = '\0';
 	return buf;
 }

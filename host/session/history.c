@@ -63,7 +63,7 @@ static char (*list_names(int dir, size_t *count))[64]
 			names = more;
 			cap += 256;
 		}
-		snprintf(names[(*count)++], 64, "%s", entry->d_name);
+		snprintf(names[(*count)++], 64, "%.63s", entry->d_name);
 	}
 	if (d)
 		closedir(d);

@@ -117,8 +117,11 @@ void vmt_path_safe_name(const char *name, char *out, size_t size)
 				   "._-";
 	size_t len = 0;
 
-	for (; *name && len + 1 < size && len < 100; name++, len++)
-		out[len] = strchr(good, *name) && (len || *name != '.') ? *name : '_';
+	for (; *name && len + 1 < size && len < 100; name++, len++) {
+		out[len] = *name;
+		if (!strchr(good, *name) || (!len && *name == '.'))
+			out[len] = '_';
+	}
 	out[len] = '\0';
 }
 

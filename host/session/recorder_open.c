@@ -196,8 +196,9 @@ static char *base_document(const struct vmt_recorder *r)
 {
 	struct vmt_host_facts facts;
 	json_t *doc = json_object(), *host = json_object();
-	char *text;
+	char *text, tool[40];
 
+	snprintf(tool, sizeof(tool), "vmtrace %s", VMT_VERSION);
 	vmt_host_facts_read(&facts);
 	json_object_set_new(host, "hostname", text_or_null(facts.hostname));
 	json_object_set_new(host, "kernel", text_or_null(facts.kernel));
@@ -209,7 +210,7 @@ static char *base_document(const struct vmt_recorder *r)
 			    : facts.isa == VMT_ISA_SVM ? json_string("svm")
 						       : json_null());
 	json_object_set_new(doc, "schema", json_string("vmtrace-session/1"));
-	json_object_set_new(doc, "tool", json_string("vmtrace " VMT_VERSION));
+	json_object_set_new(doc, "tool", json_string(tool));
 	json_object_set_new(doc, "session", json_string(r->info.id));
 	json_object_set_new(doc, "backend", text_or_null(r->info.backend));
 	json_object_set_new(doc, "host", host);

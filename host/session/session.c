@@ -73,12 +73,12 @@ static void let_go(int *keep)
 
 static void open_log(const struct vmt_session_info *info)
 {
-	char path[VMT_SESSION_PATH_MAX];
+	char folder[VMT_SESSION_PATH_MAX], path[VMT_SESSION_PATH_MAX + 8];
 	int fd;
 
-	if (vmt_registry_folder(info->id, path, sizeof(path) - 5, NULL))
+	if (vmt_registry_folder(info->id, folder, sizeof(folder), NULL))
 		return;
-	strcat(path, "/log");
+	snprintf(path, sizeof(path), "%s/log", folder);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;

@@ -231,8 +231,8 @@ static bool add_ring(struct rings *r, pid_t pid, int cpu, const char *filter, bo
 		if (leader < 0)
 			leader = fd;
 		if (fd == leader) {
-			void *page = mmap(NULL, (RING_PAGES + 1) * 4096, PROT_READ | PROT_WRITE,
-					  MAP_SHARED, fd, 0);
+			void *page = mmap(NULL, (size_t)(RING_PAGES + 1) * 4096,
+					  PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 			if (page == MAP_FAILED)
 				return false;
@@ -288,7 +288,7 @@ static void *drain_main(void *arg)
 static void close_rings(struct rings *r)
 {
 	for (size_t i = 0; i < r->nr_rings; i++)
-		munmap(r->pages[i], (RING_PAGES + 1) * 4096);
+		munmap(r->pages[i], (size_t)(RING_PAGES + 1) * 4096);
 	for (size_t i = 0; i < r->nr_fds; i++)
 		close(r->fds[i]);
 }
@@ -340,11 +340,16 @@ static bool run_mode(enum mode mode, bool turns, struct figures *out)
 	struct rings *r = calloc(1, sizeof(*r));
 	uint64_t start_ns;
 
-	if (!r || !load_make(turns, turns ? TURNS : RUNS))
+	if (!r)
 		return false;
+	if (!load_make(turns, turns ? TURNS : RUNS)) {
+		free(r);
+		return false;
+	}
 	start_ns = now_ns(CLOCK_MONOTONIC);
 	if (!open_mode(r, mode)) {
 		printf("rings: %s: %s\n", mode_names[mode], strerror(errno));
+		free(r);
 		return false;
 	}
 	out->open_ns = now_ns(CLOCK_MONOTONIC) - start_ns;
@@ -410,8 +415,9 @@ int main(void)
 		printf("rings: skipped: needs root, /dev/kvm and tracefs\n");
 		return 0;
 	}
-	if (wanted && atoi(wanted) > 0)
-		repeats = atoi(wanted) < REPEATS_MAX ? atoi(wanted) : REPEATS_MAX;
+	if (wanted && strtol(wanted, NULL, 10) > 0)
+		repeats = strtol(wanted, NULL, 10) < REPEATS_MAX ? (int)strtol(wanted, NULL, 10)
+								 : REPEATS_MAX;
 	find_events();
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;

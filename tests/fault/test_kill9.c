@@ -98,7 +98,8 @@ static int check_registry(const char *path)
 
 	if (vmt_session_list(&list, &count, NULL))
 		return fault("sessions cannot be listed", path);
-	if (count > 1 || (count && (strcmp(list[0].state, "stale") || strcmp(list[0].file, path))))
+	if (count > 1 ||
+	    (count && (strcmp(list[0].state, "stale") != 0 || strcmp(list[0].file, path) != 0)))
 		result = fault("the session is not told as stale", path);
 	free(list);
 	if (vmt_session_list(&list, &count, NULL) || count)
@@ -110,7 +111,7 @@ static int check_registry(const char *path)
 static int kill_once(int worker, int round)
 {
 	struct vmt_session_options options = { .backend = backend };
-	struct timespec moment = { 0, random() % MOMENT_MAX_US * 1000 };
+	struct timespec moment = { 0, random() % MOMENT_MAX_US * 1000L };
 	char path[100];
 	int result;
 	pid_t child;
@@ -140,7 +141,7 @@ static int work(int worker)
 	mkdir(runtime, 0700);
 	setenv("VMTRACE_RUNTIME_DIR", runtime, 1);
 	unsetenv("VMTRACE_DATA_DIR");
-	srandom((unsigned int)(time(NULL) + worker * 1000));
+	srandom((unsigned int)(time(NULL) + worker * 1000L));
 	for (int i = 0; i < KILLS_EACH; i++)
 		seen |= kill_once(worker, i);
 	return seen;

@@ -28,7 +28,7 @@ static struct {
 	struct {
 		pthread_t thread;
 		int fd, go, done;
-		uint32_t nr_writes;
+		uint32_t index, nr_writes;
 		struct kvm_run *run;
 	} vcpus[VCPUS_MAX];
 	uint32_t nr_vcpus;
@@ -57,7 +57,7 @@ const char *vm_process_reason(void)
 
 static void *vcpu_main(void *arg)
 {
-	uint32_t index = (uint32_t)(uintptr_t)arg;
+	uint32_t index = *(const uint32_t *)arg;
 	char name[16];
 	uint64_t token = 1;
 
@@ -88,6 +88,7 @@ static void add_vcpu(void)
 
 	check(fd >= 0, "KVM_CREATE_VCPU");
 	machine.vcpus[index].fd = fd;
+	machine.vcpus[index].index = index;
 	machine.vcpus[index].run = mmap(NULL, (size_t)machine.kvm_mmap_size, PROT_READ | PROT_WRITE,
 					MAP_SHARED, fd, 0);
 	check(ioctl(fd, KVM_GET_SREGS, &sregs) == 0, "KVM_GET_SREGS");
@@ -97,7 +98,7 @@ static void add_vcpu(void)
 	machine.vcpus[index].go = eventfd(0, EFD_CLOEXEC);
 	machine.vcpus[index].done = eventfd(0, EFD_CLOEXEC);
 	check(pthread_create(&machine.vcpus[index].thread, NULL, vcpu_main,
-			     (void *)(uintptr_t)index) == 0,
+			     &machine.vcpus[index].index) == 0,
 	      "pthread_create");
 	check(read(machine.vcpus[index].done, &token, sizeof(token)) == sizeof(token), "ready");
 }

@@ -26,13 +26,17 @@ struct pass {
 
 static void take_format(struct pass *p, const struct vmt_item *item)
 {
-	char text[256] = "", name[48];
-	unsigned int id;
+	static const char head[] = "name: ", tail[] = "\nID: ";
+	char text[256] = "", *id;
 
 	memcpy(text, item->data, item->len < sizeof(text) - 1 ? item->len : sizeof(text) - 1);
-	if (p->nr_formats < FORMATS_MAX && sscanf(text, "name: %47s\nID: %u", name, &id) == 2) {
-		p->formats[p->nr_formats].id = (uint16_t)id;
-		strcpy(p->formats[p->nr_formats++].name, name);
+	id = strstr(text, tail);
+	if (p->nr_formats < FORMATS_MAX && id && !strncmp(text, head, sizeof(head) - 1)) {
+		*id = '\0';
+		p->formats[p->nr_formats].id = (uint16_t)strtoul(id + sizeof(tail) - 1, NULL, 10);
+		snprintf(p->formats[p->nr_formats].name, sizeof(p->formats[0].name), "%.47s",
+			 text + sizeof(head) - 1);
+		p->nr_formats++;
 	}
 	p->counts->formats++;
 }

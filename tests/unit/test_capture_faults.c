@@ -82,15 +82,16 @@ static int fake_unmap(void *map, size_t len)
 	return munmap(map, len);
 }
 
-static int fake_control(int fd, unsigned long request, const void *argument)
+static int fake_control(int fd, unsigned long request, uintptr_t argument)
 {
 	(void)fd;
 	if (fails())
 		return -1;
 	if (request == PERF_EVENT_IOC_ID) {
-		uint64_t id = ++fake.next_id;
+		/* as ioctl(2) takes it */
+		uint64_t *id = (uint64_t *)argument; /* NOLINT(performance-no-int-to-ptr) */
 
-		memcpy((void *)(uintptr_t)argument, &id, sizeof(id));
+		*id = ++fake.next_id;
 	}
 	return 0;
 }
@@ -124,7 +125,7 @@ static void add_event(const char *system, const char *name)
 	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/events/%s/%s", top, system, name);
 	mkdir(path, 0755);
-	strcat(path, "/format");
+	snprintf(path, sizeof(path), "%s/events/%s/%s/format", top, system, name);
 	text = vmt_stream_format_text("6.18", name, &len);
 	f = fopen(path, "w");
 	assert_non_null(f);

@@ -67,7 +67,7 @@ static void test_every_write(void **state)
 {
 	struct vmt_capture_options options = { .session_json =
 						       "{\"schema\":\"vmtrace-session/1\"}" };
-	struct vmt_capture *capture;
+	struct vmt_capture *capture = NULL;
 	struct vmt_capture_stats stats;
 	struct vmt_store_writer *store;
 	struct vmt_domains domains;
@@ -134,7 +134,7 @@ static void test_every_write(void **state)
 static void test_kvm_alone(void **state)
 {
 	struct vmt_capture_options options = { .backend = "kvm", .session_json = "{}" };
-	struct vmt_capture *capture;
+	struct vmt_capture *capture = NULL;
 	struct vmt_store_writer *store;
 	struct vmt_domains domains;
 	struct vmt_diag diag = { 0 };

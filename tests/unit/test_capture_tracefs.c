@@ -50,7 +50,7 @@ static void make_folder(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", top, name);
 	mkdir(path, 0755);
-	strcat(path, "/events");
+	snprintf(path, sizeof(path), "%s/%s/events", top, name);
 	mkdir(path, 0755);
 }
 
@@ -154,9 +154,9 @@ static void test_event(void **state)
 	make_folder("ev");
 	snprintf(path, sizeof(path), "%s/ev/events/kvm", top);
 	mkdir(path, 0755);
-	strcat(path, "/kvm_exit");
+	snprintf(path, sizeof(path), "%s/ev/events/kvm/kvm_exit", top);
 	mkdir(path, 0755);
-	strcat(path, "/format");
+	snprintf(path, sizeof(path), "%s/ev/events/kvm/kvm_exit/format", top);
 	write_file(path, "name: kvm_exit\nID: 77\nformat:\n");
 	snprintf(path, sizeof(path), "%s/ev", top);
 	assert_int_equal(vmt_tracefs_event(path, "kvm", "kvm_exit", &id, &text, &diag), 0);

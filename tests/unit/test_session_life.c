@@ -28,7 +28,8 @@
 #include "tests/support/replay_sample.h"
 #include "tests/support/vmt_counts.h"
 
-#define ROUNDS 30u
+#define ROUNDS	30u
+#define RECORDS (UINT64_C(2) * ROUNDS * REPLAY_SAMPLE_ROUND_EXITS)
 
 static char top[] = "/tmp/vmt-session-XXXXXX";
 static char runtime[64], recorded[64], backend[80], node[1024];
@@ -128,15 +129,17 @@ static void check_rights(pid_t pid)
 {
 	char path[64], line[256];
 	unsigned long long effective = ~0ULL;
-	unsigned int no_new_privs = 0;
+	unsigned long no_new_privs = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "CapEff: %llx", &effective);
-		sscanf(line, "NoNewPrivs: %u", &no_new_privs);
+		if (!strncmp(line, "CapEff:", 7))
+			effective = strtoull(line + 7, NULL, 16);
+		if (!strncmp(line, "NoNewPrivs:", 11))
+			no_new_privs = strtoul(line + 11, NULL, 10);
 	}
 	fclose(f);
 	assert_int_equal(no_new_privs, 1);
@@ -146,7 +149,7 @@ static void check_rights(pid_t pid)
 
 static void test_life(void **state)
 {
-	const uint64_t records = ROUNDS * REPLAY_SAMPLE_ROUND_EXITS * 2;
+	const uint64_t records = RECORDS;
 	struct vmt_session_info info, final, snap;
 	struct vmt_counts counts;
 	char path[sizeof(final.file)], copy[100];
@@ -197,7 +200,7 @@ static void test_second_is_refused(void **state)
 	assert_non_null(strstr(diag.what, first.id));
 	assert_int_equal(count_sessions("running"), 1);
 	stop(first.id);
-	first = start(NULL); /* at once */
+	start(NULL); /* at once */
 	stop(NULL);
 }
 
@@ -327,7 +330,7 @@ static void test_foreground(void **state)
 	child = fork();
 	if (!child)
 		_exit(vmt_session_record(&options, -1, NULL, NULL, &info, &diag) ||
-		      info.records != ROUNDS * REPLAY_SAMPLE_ROUND_EXITS * 2);
+		      info.records != RECORDS);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	assert_true(vmt_counts_of(output).closed);
@@ -404,7 +407,7 @@ static void test_no_space(void **state)
 	options = options_for(output);
 	options.backend = from;
 	assert_int_equal(vmt_session_start(&options, &info, NULL), 0);
-	wait_for_records("web01", 300 * REPLAY_SAMPLE_ROUND_EXITS * 2);
+	wait_for_records("web01", UINT64_C(300) * REPLAY_SAMPLE_ROUND_EXITS * 2);
 	final = stop("web01");
 	assert_true(final.last_error[0]);
 	counts = vmt_counts_of(output);

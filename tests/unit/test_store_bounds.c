@@ -235,6 +235,34 @@ static void a_ring_keeps_the_newest(void **state)
 	assert_string_equal(seen.kinds, "keep ");
 }
 
+/* What is dropped while it is being read is no damage. */
+static void a_ring_turns_while_it_is_read(void **state)
+{
+	struct vmt_store_options options = { .keep_ns = 500 * SECOND };
+	struct vmt_store_writer *w = vmt_sample_create(path, &options);
+	struct vmt_store_reader *store;
+	struct vmt_item item;
+	struct seen seen;
+
+	(void)state;
+	if (vmt_store_totals(w).keep_unsupported) {
+		vmt_store_abandon(w);
+		return;
+	}
+	put_metadata(w);
+	put_seconds(w, 1, 800);
+	store = vmt_sample_open(path);
+	do
+		assert_int_equal(vmt_store_next(store, &item, NULL), 1);
+	while (item.type != VMT_ITEM_RECORDS);
+	put_seconds(w, 801, 1200);
+	seen = see_store(store);
+	assert_int_equal(seen.last, 2000);
+	assert_string_equal(seen.kinds, "keep truncated ");
+	assert_true(seen.lost_chunks > 100);
+	vmt_store_abandon(w);
+}
+
 static void a_ring_keeps_to_its_size(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 1000000 * SECOND, .limit_bytes = 262144 };
@@ -443,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(metadata_is_repeated_and_delivered_once, remove_files),
 		cmocka_unit_test_teardown(a_ring_keeps_the_newest, remove_files),
+		cmocka_unit_test_teardown(a_ring_turns_while_it_is_read, remove_files),
 		cmocka_unit_test_teardown(a_ring_keeps_to_its_size, remove_files),
 		cmocka_unit_test_teardown(a_ring_that_cannot_drop_says_so, remove_files),
 		cmocka_unit_test_teardown(the_limit_holds_and_the_loss_is_told, remove_files),
