@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Invariant of a vCPU that has a cursor: the parts in `sum` add up to cursor - first; `pending` is
- * how much of the time after the cursor is known to be stopped, up to the newest mark.
+ * Invariant of a vCPU that has a cursor: the parts in `sum` add up to cursor - first. The cursor
+ * stands at the beginning of an exit until the next event or the end of the capture ends it. The
+ * stops of a domain are disjoint and in order of time; only the last may be open.
  */
 #include "decode/analyze/bill.h"
 
@@ -10,21 +11,29 @@
 
 #define NO_INDEX UINT32_MAX
 
+struct open_exit { /* charged up to its beginning */
+	bool is_open;
+	uint8_t class;
+	uint64_t end;
+	uint64_t userspace_ns, halt_poll_ns, blocked_ns, preempted_ns;
+};
+
 struct vcpu {
 	uint32_t domain, vcpu, tid; /* UINT32_MAX, UINT32_MAX, 0: not known */
-	bool has_cursor, in_guest;
+	bool has_cursor, in_guest, lost;
+	uint64_t lost_at; /* earliest loss since the last entry or exit */
 	uint64_t first, cursor;
-	uint64_t head_stopped; /* stopped before `first` */
-	uint64_t pending;
-	bool paused;
-	uint64_t paused_from;
+	struct open_exit exit;
 	struct vmt_bill sum;
 };
 
+struct stop {
+	uint64_t from, to; /* UINT64_MAX: not resumed yet */
+};
+
 struct domain {
-	uint64_t stopped; /* so far */
-	bool paused;
-	uint64_t paused_from;
+	struct stop *stops;
+	uint32_t nr, room;
 };
 
 struct slot { /* (tid or domain, vcpu) -> vCPU */
@@ -39,7 +48,7 @@ struct vmt_bill_set {
 	uint32_t used;
 	struct domain domains[VMT_BILL_DOMAINS_MAX];
 	bool has_span;
-	uint64_t first, last;
+	uint64_t first, last, last_end;
 	uint64_t unbilled;
 };
 
@@ -52,6 +61,8 @@ void vmt_bill_free(struct vmt_bill_set *set)
 {
 	if (!set)
 		return;
+	for (uint32_t i = 0; i < VMT_BILL_DOMAINS_MAX; i++)
+		free(set->domains[i].stops);
 	free(set->vcpus);
 	free(set);
 }
@@ -61,10 +72,12 @@ uint64_t vmt_bill_unbilled(const struct vmt_bill_set *set)
 	return set->unbilled;
 }
 
-bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns)
+bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns,
+		   uint64_t *last_end_ns)
 {
 	*first_ns = set->first;
 	*last_ns = set->last;
+	*last_end_ns = set->last_end > set->last ? set->last_end : set->last;
 	return set->has_span;
 }
 
@@ -98,14 +111,8 @@ static uint32_t find_known(const struct vmt_bill_set *set, uint32_t domain, uint
 	return NO_INDEX;
 }
 
-static struct domain *domain_of(struct vmt_bill_set *set, uint32_t domain)
+static bool add_vcpu(struct vmt_bill_set *set)
 {
-	return domain < VMT_BILL_DOMAINS_MAX ? &set->domains[domain] : NULL;
-}
-
-static bool add_vcpu(struct vmt_bill_set *set, uint32_t domain)
-{
-	const struct domain *d = domain_of(set, domain);
 	struct vcpu *v;
 
 	if (set->nr == set->room) {
@@ -120,11 +127,6 @@ static bool add_vcpu(struct vmt_bill_set *set, uint32_t domain)
 	v = &set->vcpus[set->nr++];
 	memset(v, 0, sizeof(*v));
 	v->domain = v->vcpu = UINT32_MAX;
-	if (d) {
-		v->pending = d->stopped;
-		v->paused = d->paused;
-		v->paused_from = d->paused_from;
-	}
 	return true;
 }
 
@@ -151,7 +153,7 @@ static bool find_or_add(struct vmt_bill_set *set, const struct vmt_event *e, str
 			return true;
 		}
 		if (index == NO_INDEX) {
-			if (!add_vcpu(set, domain))
+			if (!add_vcpu(set))
 				return false;
 			index = set->nr - 1;
 		}
@@ -184,56 +186,64 @@ static uint64_t take(uint64_t *from, uint64_t len)
 	return n;
 }
 
-/* How much of [cursor, to) was stopped; nothing stays pending. */
-static uint64_t stopped_until(struct vcpu *v, uint64_t to)
+/* How much of [from, to) the vCPU's domain was stopped. */
+static uint64_t stopped_within(const struct vmt_bill_set *set, const struct vcpu *v, uint64_t from,
+			       uint64_t to)
 {
-	uint64_t stopped = v->pending;
+	const struct domain *d;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	v->pending = 0;
-	if (v->paused && to > v->paused_from) {
-		stopped += to - (v->paused_from > v->cursor ? v->paused_from : v->cursor);
-		v->paused_from = to;
-	}
-	return min_of(stopped, to - v->cursor);
-}
+	if (v->domain >= VMT_BILL_DOMAINS_MAX)
+		return 0;
+	d = &set->domains[v->domain];
+	for (i = d->nr; i > 0 && d->stops[i - 1].to > from; i--) {
+		uint64_t first = d->stops[i - 1].from > from ? d->stops[i - 1].from : from;
+		uint64_t last = min_of(d->stops[i - 1].to, to);
 
-static void begin(struct vcpu *v, uint64_t at)
-{
-	v->has_cursor = true;
-	v->head_stopped = v->pending;
-	v->pending = 0;
-	if (v->paused && at > v->paused_from) {
-		v->head_stopped += at - v->paused_from;
-		v->paused_from = at;
+		sum += last > first ? last - first : 0;
 	}
-	v->first = v->cursor = at;
+	return sum;
 }
 
 /* Charges [cursor, to) to `part`, less what of it was stopped. */
-static void charge(struct vcpu *v, uint64_t to, uint64_t *part)
+static void charge(const struct vmt_bill_set *set, struct vcpu *v, uint64_t to, uint64_t *part)
 {
 	uint64_t stopped;
 
-	if (!v->has_cursor)
-		begin(v, to);
+	if (!v->has_cursor) {
+		v->has_cursor = true;
+		v->first = v->cursor = to;
+	}
 	if (to <= v->cursor)
 		return;
-	stopped = stopped_until(v, to);
+	stopped = stopped_within(set, v, v->cursor, to);
 	v->sum.stopped_ns += stopped;
 	*part += to - v->cursor - stopped;
 	v->cursor = to;
 }
 
-static void charge_exit(struct vcpu *v, const struct vmt_event *e, uint64_t len, uint64_t stopped,
-			uint64_t *class_ns)
+/*
+ * Charges [cursor, end) to the parts of the open exit. They may be more than that when it is cut
+ * off, at `latest`: each gets what is left. Stopped time is taken from where a stopped vCPU waits:
+ * off the CPU, else in the VMM.
+ */
+static void end_exit(const struct vmt_bill_set *set, struct vcpu *v, uint64_t latest)
 {
-	bool parts = e->has & VMT_HAS_PARTS;
-	uint64_t left = len;
-	uint64_t user = parts ? take(&left, e->userspace_part_ns) : 0;
-	uint64_t poll = parts ? take(&left, e->halt_poll_part_ns) : 0;
-	uint64_t blocked = parts ? take(&left, e->blocked_part_ns) : 0;
-	uint64_t preempted = parts ? take(&left, e->preempted_part_ns) : 0;
+	const struct open_exit *e = &v->exit;
+	uint64_t end = min_of(e->end, latest), left, stopped, user, poll, blocked, preempted;
 
+	if (!e->is_open)
+		return;
+	v->exit.is_open = false;
+	if (end <= v->cursor)
+		return;
+	left = end - v->cursor;
+	stopped = stopped_within(set, v, v->cursor, end);
+	user = take(&left, e->userspace_ns);
+	poll = take(&left, e->halt_poll_ns);
+	blocked = take(&left, e->blocked_ns);
+	preempted = take(&left, e->preempted_ns);
 	v->sum.stopped_ns += stopped;
 	stopped -= take(&blocked, stopped);
 	stopped -= take(&user, stopped);
@@ -244,42 +254,40 @@ static void charge_exit(struct vcpu *v, const struct vmt_event *e, uint64_t len,
 	v->sum.halt_poll_ns += poll;
 	v->sum.halted_ns += blocked;
 	v->sum.preempted_ns += preempted;
-	*class_ns += left;
+	v->sum.class_ns[e->class] += left;
+	v->cursor = end;
 }
 
-/* An exit and, where its end is known, its duration. Stops fall into the exit before the guest. */
-static void exit_event(struct vcpu *v, const struct vmt_event *e, enum vmx_exit_class class)
+static void exit_event(const struct vmt_bill_set *set, struct vcpu *v, const struct vmt_event *e,
+		       enum vmx_exit_class class)
 {
 	uint64_t at = e->time.host_ns;
-	uint64_t end = at + (e->has & VMT_HAS_DURATION ? e->duration_ns : 0);
-	uint64_t stopped, in_exit, before;
+	bool ran = v->in_guest && !(v->lost && at > v->lost_at);
 
-	if (end < at)
-		end = at;
-	if (!v->has_cursor)
-		begin(v, at);
-	at = at > v->cursor ? at : v->cursor;
-	end = end > v->cursor ? end : v->cursor;
-	stopped = stopped_until(v, end);
-	in_exit = min_of(stopped, end - at);
-	before = at - v->cursor - (stopped - in_exit);
-	v->sum.stopped_ns += stopped - in_exit;
-	if (v->in_guest && e->failed_entry)
-		v->sum.class_ns[VMX_CLASS_FAILURE] += before;
-	else if (v->in_guest)
-		v->sum.guest_ns += before;
+	end_exit(set, v, at);
+	if (ran && e->failed_entry)
+		charge(set, v, at, &v->sum.class_ns[VMX_CLASS_FAILURE]);
 	else
-		v->sum.residual_ns += before;
-	charge_exit(v, e, end - at, in_exit, &v->sum.class_ns[class]);
-	v->cursor = end;
+		charge(set, v, at, ran ? &v->sum.guest_ns : &v->sum.residual_ns);
+	if ((e->has & VMT_HAS_DURATION) && at + e->duration_ns > at)
+		v->exit = (struct open_exit){ .is_open = true,
+					      .class = (uint8_t) class,
+					      .end = at + e->duration_ns,
+					      .userspace_ns = e->userspace_part_ns,
+					      .halt_poll_ns = e->halt_poll_part_ns,
+					      .blocked_ns = e->blocked_part_ns,
+					      .preempted_ns = e->preempted_part_ns };
 	v->in_guest = false;
+	v->lost = v->lost && at <= v->lost_at;
 	v->sum.exits += !e->failed_entry;
 }
 
-static void entry_event(struct vcpu *v, uint64_t at)
+static void entry_event(const struct vmt_bill_set *set, struct vcpu *v, uint64_t at)
 {
-	charge(v, at, &v->sum.residual_ns);
+	end_exit(set, v, at);
+	charge(set, v, at, &v->sum.residual_ns);
 	v->in_guest = true;
+	v->lost = v->lost && at < v->lost_at;
 	v->sum.entries++;
 }
 
@@ -298,25 +306,12 @@ static void lost(struct vmt_bill_set *set, const struct vmt_event *e)
 			continue;
 		if ((e->has & VMT_HAS_DOMAIN) && v->domain != UINT32_MAX && v->domain != e->domain)
 			continue;
-		v->in_guest = false;
+		if (!(e->has & VMT_HAS_TIME))
+			v->in_guest = false;
+		else if (!v->lost)
+			v->lost_at = e->time.host_ns;
+		v->lost = e->has & VMT_HAS_TIME;
 	}
-}
-
-static void pause_vcpu(struct vcpu *v, uint64_t at)
-{
-	if (v->paused)
-		return;
-	v->paused = true;
-	v->paused_from = at;
-	if (v->has_cursor && v->cursor > at)
-		v->paused_from = v->cursor;
-}
-
-static void resume_vcpu(struct vcpu *v, uint64_t at)
-{
-	if (v->paused && at > v->paused_from)
-		v->pending += at - v->paused_from;
-	v->paused = false;
 }
 
 static bool named(const struct vmt_event *e, const char *const *names)
@@ -328,37 +323,51 @@ static bool named(const struct vmt_event *e, const char *const *names)
 	return false;
 }
 
-static void mark(struct vmt_bill_set *set, const struct vmt_event *e)
+static bool begin_stop(struct domain *d, uint64_t at)
+{
+	uint64_t before = d->nr ? d->stops[d->nr - 1].to : 0;
+
+	if (before == UINT64_MAX)
+		return true;
+	if (d->nr == VMT_BILL_STOPS_MAX) { /* goes on with the last one: it becomes longer */
+		d->stops[d->nr - 1].to = UINT64_MAX;
+		return true;
+	}
+	if (d->nr == d->room) {
+		uint32_t room = d->room ? d->room * 2 : 4;
+		struct stop *bigger = realloc(d->stops, room * sizeof(*bigger));
+
+		if (!bigger)
+			return false;
+		d->stops = bigger;
+		d->room = room;
+	}
+	d->stops[d->nr++] = (struct stop){ at > before ? at : before, UINT64_MAX };
+	return true;
+}
+
+static void end_stop(struct domain *d, uint64_t at)
+{
+	struct stop *last = d->nr ? &d->stops[d->nr - 1] : NULL;
+
+	if (last && last->to == UINT64_MAX)
+		last->to = at > last->from ? at : last->from;
+}
+
+static bool mark(struct vmt_bill_set *set, const struct vmt_event *e)
 {
 	static const char *const stops[] = { "paused", "stopped", "crashed", "migrated-away",
 					     NULL };
 	static const char *const starts[] = { "resumed", "started", NULL };
-	bool stop = named(e, stops), start = named(e, starts);
-	uint64_t at = e->time.host_ns;
 
-	if (!(e->has & VMT_HAS_TIME) || (!stop && !start))
-		return;
-	for (uint32_t i = 0; i < VMT_BILL_DOMAINS_MAX; i++) {
-		struct domain *d = &set->domains[i];
-
-		if ((e->has & VMT_HAS_DOMAIN) && i != e->domain)
-			continue;
-		if (stop && !d->paused)
-			d->paused_from = at;
-		if (start && d->paused && at > d->paused_from)
-			d->stopped += at - d->paused_from;
-		d->paused = stop;
-	}
-	for (uint32_t i = 0; i < set->nr; i++) {
-		struct vcpu *v = &set->vcpus[i];
-
-		if ((e->has & VMT_HAS_DOMAIN) && v->domain != UINT32_MAX && v->domain != e->domain)
-			continue;
-		if (stop)
-			pause_vcpu(v, at);
-		else
-			resume_vcpu(v, at);
-	}
+	if (!(e->has & VMT_HAS_TIME) || !(e->has & VMT_HAS_DOMAIN) ||
+	    e->domain >= VMT_BILL_DOMAINS_MAX)
+		return true;
+	if (named(e, stops))
+		return begin_stop(&set->domains[e->domain], e->time.host_ns);
+	if (named(e, starts))
+		end_stop(&set->domains[e->domain], e->time.host_ns);
+	return true;
 }
 
 bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
@@ -371,29 +380,29 @@ bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
 	if (timed) {
 		widen(set, at);
 		if (event->type == VMT_EVENT_EXIT && (event->has & VMT_HAS_DURATION) &&
-		    at + event->duration_ns > at)
-			widen(set, at + event->duration_ns);
+		    at + event->duration_ns > set->last_end)
+			set->last_end = at + event->duration_ns;
 	}
 	switch (event->type) {
+	case VMT_EVENT_SWITCH:
+		if (!(event->has & VMT_HAS_VCPU)) /* a helper thread */
+			break;
+		return find_or_add(set, event, &v);
 	case VMT_EVENT_EXIT:
 	case VMT_EVENT_ENTRY:
-	case VMT_EVENT_SWITCH:
 		if (!find_or_add(set, event, &v))
 			return false;
-		if (!v || !timed)
-			break;
-		if (event->type == VMT_EVENT_EXIT)
-			exit_event(v, event, class);
-		else if (event->type == VMT_EVENT_ENTRY)
-			entry_event(v, at);
+		if (v && timed && event->type == VMT_EVENT_EXIT)
+			exit_event(set, v, event, class);
+		else if (v && timed)
+			entry_event(set, v, at);
 		break;
 	case VMT_EVENT_LOSS:
 	case VMT_EVENT_GAP:
 		lost(set, event);
 		break;
 	case VMT_EVENT_MARK:
-		mark(set, event);
-		break;
+		return mark(set, event);
 	default:
 		break;
 	}
@@ -402,17 +411,17 @@ bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
 
 /* ---- the end ---- */
 
-static void close_vcpu(struct vcpu *v, uint64_t start, uint64_t stop, bool complete)
+static void close_vcpu(const struct vmt_bill_set *set, struct vcpu *v, uint64_t start,
+		       uint64_t stop, bool complete)
 {
-	uint64_t head;
+	bool runs = v->in_guest && !v->lost && complete;
+	uint64_t head_stopped;
 
-	if (!v->has_cursor)
-		begin(v, stop);
-	head = v->first - start;
-	v->head_stopped = min_of(v->head_stopped, head);
-	v->sum.stopped_ns += v->head_stopped;
-	v->sum.residual_ns += head - v->head_stopped;
-	charge(v, stop, v->in_guest && complete ? &v->sum.guest_ns : &v->sum.residual_ns);
+	end_exit(set, v, stop);
+	charge(set, v, stop, runs ? &v->sum.guest_ns : &v->sum.residual_ns);
+	head_stopped = stopped_within(set, v, start, v->first);
+	v->sum.stopped_ns += head_stopped;
+	v->sum.residual_ns += v->first - start - head_stopped;
 }
 
 static void fill(const struct vcpu *v, uint64_t wall, bool has_switches, struct vmt_bill *out)
@@ -451,7 +460,7 @@ struct vmt_bill *vmt_bill_finish(struct vmt_bill_set *set, uint64_t start_ns, ui
 	if (!out)
 		return NULL;
 	for (uint32_t i = 0; i < set->nr; i++) {
-		close_vcpu(&set->vcpus[i], start_ns, stop_ns, complete);
+		close_vcpu(set, &set->vcpus[i], start_ns, stop_ns, complete);
 		fill(&set->vcpus[i], stop_ns - start_ns, has_switches, &out[i]);
 	}
 	qsort(out, set->nr, sizeof(*out), by_vcpu);

@@ -21,6 +21,7 @@
  */
 #define VMT_BILL_VCPUS_MAX   4096u
 #define VMT_BILL_DOMAINS_MAX 1024u
+#define VMT_BILL_STOPS_MAX   4096u /* of a domain; further ones are joined to the last */
 
 struct vmt_bill_set;
 
@@ -32,11 +33,16 @@ void vmt_bill_free(struct vmt_bill_set *set);
 bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
 		    enum vmx_exit_class class);
 
-/* First and last time that the events name; false when none had a time. */
-bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns);
+/*
+ * Times of the first and last event, and the last end of an exit where that is later; false when no
+ * event had a time.
+ */
+bool vmt_bill_span(const struct vmt_bill_set *set, uint64_t *first_ns, uint64_t *last_ns,
+		   uint64_t *last_end_ns);
 
 /*
- * The bills over [start_ns, stop_ns], which must contain the span, by domain and vCPU. `complete`:
+ * The bills over [start_ns, stop_ns], which must contain the first and last event, by domain and
+ * vCPU; an exit that ends later is cut off there. `complete`:
  * nothing is missing at the end, so a vCPU that had entered stayed in the guest. NULL when memory
  * is short; the caller frees.
  */

@@ -51,7 +51,7 @@ static bool grow(struct vmt_hitters *h, struct vmt_hitters_budget *budget)
 	if (!slots)
 		return false;
 	budget->slots_left -= nr - h->nr_slots;
-	if (h->nr_slots)
+	if (h->slots)
 		refill(h, slots, nr, h->slots, h->nr_slots, 0);
 	else
 		refill(h, slots, nr, &h->one, 1, 0);
@@ -137,8 +137,9 @@ void vmt_hitters_add(struct vmt_hitters *hitters, struct vmt_hitters_budget *bud
 
 bool vmt_hitters_top(const struct vmt_hitters *hitters, struct vmt_hitter *top)
 {
-	*top = hitters->slots ? (struct vmt_hitter){ 0 } : hitters->one;
-	for (unsigned int i = 0; i < hitters->nr_slots; i++) {
+	top->value = hitters->slots ? 0 : hitters->one.value;
+	top->count = hitters->slots ? 0 : hitters->one.count;
+	for (unsigned int i = 0; hitters->slots && i < hitters->nr_slots; i++) {
 		const struct vmt_hitter *h = &hitters->slots[i];
 
 		if (h->count > top->count ||

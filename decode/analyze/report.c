@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The one pass: every event goes through the filter once and then to the rows, the bill and the
- * storms. Verdicts look at rows by reason and key, so a report by something else keeps a second
- * table.
+ * The one pass: every event goes to the rows, the bill and the storms. Verdicts look at rows by
+ * reason and key, so a report by something else keeps a second table.
  */
 #include "decode/analyze/report.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +16,6 @@
 #define BASE_DIMS (VMT_ROWS_BY_REASON | VMT_ROWS_BY_KEY)
 
 struct vmt_report_builder {
-	unsigned int domain_filter;
-	uint64_t vcpu_mask;
 	bool want_storms, out_of_memory;
 	struct vmt_rows *base;	/* by reason and key */
 	struct vmt_rows *shown; /* NULL: base */
@@ -44,8 +40,6 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 
 	if (!b)
 		return NULL;
-	b->domain_filter = options->domain_filter;
-	b->vcpu_mask = options->vcpu_mask_lo;
 	b->want_storms = options->storms;
 	b->report.by = dims;
 	b->base = vmt_rows_new(BASE_DIMS);
@@ -76,26 +70,6 @@ void vmt_report_free(struct vmt_report_builder *builder)
 	free(builder);
 }
 
-/* Losses and marks concern everybody unless they name somebody else. */
-static bool is_wanted(const struct vmt_report_builder *b, const struct vmt_event *e)
-{
-	bool general = e->type == VMT_EVENT_LOSS || e->type == VMT_EVENT_MARK;
-
-	if (b->domain_filter != UINT_MAX) {
-		if (!(e->has & VMT_HAS_DOMAIN))
-			return general;
-		if (e->domain != b->domain_filter)
-			return false;
-	}
-	if (b->vcpu_mask != UINT64_MAX) {
-		if (!(e->has & VMT_HAS_VCPU))
-			return general;
-		if (e->vcpu >= 64 || !(b->vcpu_mask >> e->vcpu & 1))
-			return false;
-	}
-	return true;
-}
-
 static void count_exit(struct vmt_report_builder *b, const struct vmt_event *e,
 		       enum vmx_exit_class *class)
 {
@@ -124,8 +98,6 @@ void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event
 	struct vmt_report_builder *b = builder;
 	enum vmx_exit_class class = VMX_CLASS_OTHER;
 
-	if (!is_wanted(b, event))
-		return;
 	b->report.records++;
 	switch (event->type) {
 	case VMT_EVENT_EXIT:
@@ -161,9 +133,11 @@ void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event
 static void set_span(struct vmt_report_builder *b, const struct vmt_input_facts *facts)
 {
 	struct vmt_report *r = &b->report;
-	uint64_t first, last;
-	bool seen = vmt_bill_span(b->bill, &first, &last);
+	uint64_t first, last, last_end;
+	bool seen = vmt_bill_span(b->bill, &first, &last, &last_end);
 
+	if (!facts->has_stop)
+		last = last_end;
 	if (seen) {
 		r->start_ns = first;
 		r->stop_ns = last;
@@ -249,11 +223,9 @@ static bool judge(struct vmt_report_builder *b)
 }
 
 /* One domain: its storms are known to be its own. */
-static void name_storms(struct vmt_report *r, unsigned int domain_filter)
+static void name_storms(struct vmt_report *r)
 {
-	uint32_t domain = domain_filter != UINT_MAX   ? domain_filter
-			  : r->facts->nr_domains == 1 ? 0
-						      : UINT32_MAX;
+	uint32_t domain = r->facts->nr_domains == 1 ? 0 : UINT32_MAX;
 
 	for (size_t i = 0; i < r->nr_storms; i++)
 		r->storms[i].domain = domain;
@@ -281,7 +253,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 	r->storms = vmt_storms_finish(b->storms, r->stop_ns, &r->nr_storms);
 	if (!r->bills || !r->storms)
 		return NULL;
-	name_storms(r, b->domain_filter);
+	name_storms(r);
 	r->concealed_known = r->exits + r->entries + r->failed_entries > 0;
 	return judge(b) ? r : NULL;
 }

@@ -73,10 +73,8 @@ struct vmt_verdict {
 };
 
 struct vmt_report_options {
-	const char *by;		    /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
-	unsigned int domain_filter; /* UINT_MAX: all */
-	uint64_t vcpu_mask_lo; /* bit n: vCPU n wanted; all ones: all (n >= 64: only when all) */
-	bool storms;
+	const char *by; /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
+	bool storms;	/* look for them: costs 6 MiB */
 };
 
 struct vmt_report {

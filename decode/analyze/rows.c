@@ -209,7 +209,7 @@ static void add_duration(struct vmt_rows *rows, struct vmt_row_sum *sum, const s
 		sum->min_ns = ns;
 	if (ns > sum->max_ns)
 		sum->max_ns = ns;
-	if (e->has & VMT_HAS_PARTS)
+	if (e->userspace_part_ns)
 		sum->userspace_ns = add_sat(sum->userspace_ns, e->userspace_part_ns);
 	if (!vmt_hist_add(&rows->hist, sum->number, ns))
 		sum->no_percentiles = true;

@@ -99,7 +99,7 @@ static bool find_host_irq(const struct vmt_verdict_facts *f, unsigned int nth,
 static bool find_guest_irq(const struct vmt_verdict_facts *f, unsigned int nth,
 			   struct vmt_verdict *out, double *score)
 {
-	for (unsigned int v = 0; v < 256; v++) {
+	for (unsigned int v = 32; v < 256; v++) { /* below: exceptions */
 		double rate = vmt_verdict_rate(f, f->injected[v]) / (double)f->nr_vcpus;
 
 		if (f->injected[v] < IRQ_COUNT_MIN || rate < IRQ_RATE_WARN || nth-- > 0)
@@ -232,7 +232,7 @@ bool vmt_rule_failed(const struct vmt_verdict_facts *f, unsigned int nth, struct
 			continue;
 		*score = 1;
 		out->severity = VMT_SEVERITY_CRITICAL;
-		snprintf(out->text, sizeof(out->text), "%llu VM entries failed: %s%s%s.",
+		snprintf(out->text, sizeof(out->text), "VM entries failed: %llu x %s%s%s.",
 			 U(row->count), vmt_verdict_what(what, sizeof(what), row),
 			 row->reason_flags ? ", " : "",
 			 vmx_reason_flags_text(flags, sizeof(flags), row->reason_flags));

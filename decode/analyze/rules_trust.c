@@ -17,7 +17,7 @@ bool vmt_rule_tsc_writes(const struct vmt_verdict_facts *f, unsigned int nth,
 	*score = 0;
 	out->severity = rate >= TSC_WRITE_WARN ? VMT_SEVERITY_WARN : VMT_SEVERITY_NOTE;
 	snprintf(out->text, sizeof(out->text),
-		 "KVM changed TSC offsets %llu times: guest time jumped or was set.",
+		 "KVM changed TSC offsets (%llu x): guest time jumped or was set.",
 		 U(f->tsc_writes));
 	snprintf(out->evidence, sizeof(out->evidence), "%llu kvm_write_tsc_offset, %.1f/s",
 		 U(f->tsc_writes), rate);
@@ -68,10 +68,11 @@ bool vmt_rule_loss(const struct vmt_verdict_facts *f, unsigned int nth, struct v
 		 "Events are missing: %llu records were lost (%.2f %%) and %llu bytes could not be "
 		 "read (%.2f %%).",
 		 U(r->ledger.records_lost), records * 100, U(r->ledger.bytes_skipped), bytes * 100);
-	snprintf(out->evidence, sizeof(out->evidence),
-		 "%llu losses, %llu overflows; no duration is counted across a loss, that time is "
-		 "residual",
-		 U(f->losses), U(r->ledger.overflows));
+	snprintf(
+		out->evidence, sizeof(out->evidence),
+		"losses: %llu, overflows: %llu; no duration is counted across a loss, that time is "
+		"residual",
+		U(f->losses), U(r->ledger.overflows));
 	snprintf(out->remedy, sizeof(out->remedy),
 		 r->ledger.records_lost
 			 ? "Record with a larger --buffer, to a faster disk, or fewer domains at "

@@ -60,7 +60,7 @@ static uint32_t add_sat(uint32_t a, uint32_t b)
 
 static void halve(struct series *s)
 {
-	for (uint32_t i = 0; i < VMT_STORM_BUCKETS / 2; i++)
+	for (size_t i = 0; i < VMT_STORM_BUCKETS / 2; i++)
 		s->buckets[i] = add_sat(s->buckets[2 * i], s->buckets[2 * i + 1]);
 	memset(&s->buckets[VMT_STORM_BUCKETS / 2], 0, sizeof(s->buckets) / 2);
 }
@@ -223,7 +223,7 @@ static int by_value(const void *a, const void *b)
 static double quantile(struct finder *f, const struct series *s, uint32_t from, uint32_t to,
 		       unsigned int quarter)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, place;
 
 	for (uint32_t i = 0; i < f->nr; i++) {
 		if (i < from || i >= to)
@@ -232,7 +232,8 @@ static double quantile(struct finder *f, const struct series *s, uint32_t from, 
 	if (n == 0)
 		return 0;
 	qsort(f->sorted, n, sizeof(f->sorted[0]), by_value);
-	return f->sorted[(n - 1) * quarter / 4];
+	place = (n - 1) * quarter / 4;
+	return f->sorted[place];
 }
 
 /* Square root for the noise of a count; exact enough after the steps below for any u32. */

@@ -9,10 +9,10 @@
 
 #include "vmx/names.h"
 
-#define LINUX_CLOCK                                                                                \
-	"In a Linux guest use kvm-clock or tsc (/sys/devices/system/clocksource/clocksource0/"     \
-	"current_clocksource, or clocksource=tsc); in Windows remove useplatformclock (bcdedit) "  \
-	"and give the domain <timer name='hypervclock' present='yes'/>."
+#define CLOCK                                                                                      \
+	"Linux guest: clocksource=tsc or kvm-clock (/sys/devices/system/clocksource). Windows: "   \
+	"bcdedit /deletevalue useplatformclock, and <timer name='hypervclock' present='yes'/> in " \
+	"the domain."
 #define DISK                                                                                       \
 	"Emulated IDE: every register access is an exit. Give the disk bus='virtio' (or a "        \
 	"virtio-scsi controller)."
@@ -22,6 +22,9 @@
 #define IPI                                                                                        \
 	"IPIs between the guest's vCPUs: let the hardware deliver them (enable_apicv and "         \
 	"enable_ipiv, AVIC on AMD), fewer vCPUs, or fewer cross-CPU wake-ups in the workload."
+#define CPUID                                                                                      \
+	"CPUID always exits: a program uses it as a fence (LFENCE, SERIALIZE or RDTSCP are "       \
+	"cheaper) or asks for features again and again; keep the answer in a variable."
 #define VIRTIO                                                                                     \
 	"Doorbells of a device: check that ioeventfd is on, use vhost for network and an "         \
 	"iothread "                                                                                \
@@ -34,9 +37,9 @@ static const struct remedy {
 	const char *clock; /* a clock that is read: its name */
 	const char *text;
 } remedies[] = {
-	{ VMT_KEY_PORT, VMT_ACCESS_READ, 0x608, 0x60b, "the ACPI PM timer", LINUX_CLOCK },
-	{ VMT_KEY_PORT, VMT_ACCESS_READ, 0xb008, 0xb00b, "the ACPI PM timer", LINUX_CLOCK },
-	{ VMT_KEY_PORT, VMT_ACCESS_NONE, 0x40, 0x43, "the PIT", LINUX_CLOCK },
+	{ VMT_KEY_PORT, VMT_ACCESS_READ, 0x608, 0x60b, "the ACPI PM timer", CLOCK },
+	{ VMT_KEY_PORT, VMT_ACCESS_READ, 0xb008, 0xb00b, "the ACPI PM timer", CLOCK },
+	{ VMT_KEY_PORT, VMT_ACCESS_NONE, 0x40, 0x43, "the PIT", CLOCK },
 	{ VMT_KEY_PORT, VMT_ACCESS_NONE, 0x70, 0x71, NULL,
 	  "The guest polls the RTC; Windows does so for its periodic clock: give the domain "
 	  "<timer name='rtc' tickpolicy='catchup'/> and hypervclock, with <stimer/> and "
@@ -61,7 +64,7 @@ static const struct remedy {
 	  "A program talks to VMware's backdoor: remove the VMware tools, or <vmport state='off'/> "
 	  "in <features>." },
 	{ VMT_KEY_PORT, VMT_ACCESS_NONE, 0xc000, 0xffff, NULL, VIRTIO },
-	{ VMT_KEY_GPA, VMT_ACCESS_READ, 0xfed000f0, 0xfed000f7, "the HPET", LINUX_CLOCK },
+	{ VMT_KEY_GPA, VMT_ACCESS_READ, 0xfed000f0, 0xfed000f7, "the HPET", CLOCK },
 	{ VMT_KEY_GPA, VMT_ACCESS_NONE, 0xfed00000, 0xfed003ff, NULL,
 	  "The guest programs the HPET: remove it (<timer name='hpet' present='no'/>), so that the "
 	  "TSC deadline timer or Hyper-V's timers are used." },
@@ -85,9 +88,8 @@ static const struct remedy {
 	{ VMT_KEY_MSR, VMT_ACCESS_NONE, 0x10, 0x10, "the TSC by MSR",
 	  "The guest reads the TSC with RDMSR instead of RDTSC, or writes it: look at the code at "
 	  "that address." },
-	{ VMT_KEY_CPUID, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL,
-	  "CPUID always exits: a program uses it as a fence (LFENCE, SERIALIZE or RDTSCP are "
-	  "cheaper) or asks for features again and again; keep the answer in a variable." },
+	{ VMT_KEY_CPUID, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
+	{ VMT_KEY_CPUID_LEAF, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
 };
 
 static const struct remedy *find(const struct vmt_key *key)

@@ -46,7 +46,8 @@ char *vmt_verdict_what(char *buf, size_t size, const struct vmt_row *row)
 	if (row->has_reason)
 		vmx_reason_text(reason, sizeof(reason), row->isa == VMT_ISA_SVM, row->reason);
 	if (row->key.kind == VMT_KEY_NONE)
-		snprintf(buf, size, "%s%s", reason, row->has_reason ? " exits" : "");
+		snprintf(buf, size, "%s%s", reason,
+			 row->has_reason && !row->failed_entry ? " exits" : "");
 	else
 		snprintf(buf, size, "%s exits on %s%s%s%s", reason,
 			 vmt_key_format(key, sizeof(key), &row->key), name ? " (" : "",

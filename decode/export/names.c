@@ -95,7 +95,7 @@ char *vmt_time_text(char *buf, size_t size, uint64_t ns)
 void vmt_apportion(const uint64_t *parts, unsigned int n, uint64_t whole, uint64_t units,
 		   uint64_t *out)
 {
-	unsigned __int128 rest[16];
+	unsigned __int128 rest[16] = { 0 };
 	uint64_t given = 0;
 
 	for (unsigned int i = 0; i < n; i++) {

@@ -81,11 +81,12 @@ void vmt_out_str(struct vmt_out *out, const char *text)
 
 void vmt_out_printf(struct vmt_out *out, const char *format, ...)
 {
-	char *room = vmt_out_room(out, VMT_OUT_ROOM);
+	char *room;
 	va_list args;
 	int n;
 
 	va_start(args, format);
+	room = vmt_out_room(out, VMT_OUT_ROOM);
 	n = vsnprintf(room, VMT_OUT_ROOM, format, args);
 	va_end(args);
 	if (n > 0)

@@ -98,7 +98,7 @@ static void write_most(const struct vmt_page *page, const struct vmt_report *r)
 		return;
 	name = vmt_key_name(&most->key);
 	vmt_count_text(count, sizeof(count), most->count);
-	snprintf(text, sizeof(text), "%s %s%s%s%s (%s, %.1f %% of all exits)",
+	snprintf(text, sizeof(text), "%s %s%s%s%s: %s, %.1f %%",
 		 vmt_text_reason(reason, sizeof(reason), most),
 		 vmt_key_format(key, sizeof(key), &most->key), name ? " (" : "", name ? name : "",
 		 name ? ")" : "", count, percent(most->count, r->exits));

@@ -105,6 +105,7 @@ void vmt_text_bill_ms(const struct vmt_page *page, const char *label, const stru
 	vmt_out_char(page->out, '\n');
 }
 
+/* Classes below 0.05 % are left out. */
 void vmt_text_classes(const struct vmt_page *page, const char *label, const struct vmt_bill *bill,
 		      unsigned int max_lines)
 {
@@ -116,7 +117,7 @@ void vmt_text_classes(const struct vmt_page *page, const char *label, const stru
 		unsigned int most = VMX_CLASS_COUNT;
 
 		for (unsigned int c = 0; c < VMX_CLASS_COUNT; c++) {
-			if (!told[c] && bill->class_ns[c] &&
+			if (!told[c] && bill->class_ns[c] >= bill->wall_ns / 2000 + 1 &&
 			    (most == VMX_CLASS_COUNT || bill->class_ns[c] > bill->class_ns[most]))
 				most = c;
 		}
@@ -236,5 +237,7 @@ void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 		add(&t, "", r->rows_dropped, " exits stand in rows without key: too many keys. ");
 	if (silent_vcpus(r))
 		add(&t, "", silent_vcpus(r), " vCPUs had no event. ");
+	if (t.at && t.bytes[t.at - 1] == ' ')
+		t.bytes[t.at - 1] = '\0';
 	vmt_page_wrap(page, VMT_STYLE_HEADING, "TRUST ", 6, t.bytes, 0);
 }

@@ -105,12 +105,12 @@ static void write_times(const struct vmt_page *page, const struct vmt_row *row, 
 		write_time(page, timed, row->max_ns);
 }
 
-/* What is behind a row: the name of the key and the most frequent instruction. */
+/* What is behind a row: the name of the key, and an instruction that has a tenth of it. */
 static bool origin_of(char *buf, size_t size, const struct vmt_row *row)
 {
 	const char *name = vmt_key_name(&row->key);
 	char rip[220];
-	bool has_rip = vmt_text_rip(rip, sizeof(rip), row);
+	bool has_rip = row->rip_count >= row->count / 10 && vmt_text_rip(rip, sizeof(rip), row);
 
 	snprintf(buf, size, "%s%s%s%s", name ? name : "", name && has_rip ? ", " : "",
 		 has_rip ? "at " : "", has_rip ? rip : "");
@@ -139,11 +139,10 @@ static void write_row(const struct vmt_page *page, const struct vmt_report *r,
 	if (!origin_of(text, sizeof(text), row)) {
 		vmt_out_char(page->out, '\n');
 	} else if (c.very_wide) {
-		unsigned int used = c.vcpu + c.reason + 1 + c.key + c.count + 6 + 6 * 9 + 2;
+		unsigned int used = c.vcpu + c.reason + 1 + c.key + c.count + 6 + 6 * 9;
 
-		vmt_out_str(page->out, "  ");
-		vmt_page_left(page, text, page->width - used);
-		vmt_out_char(page->out, '\n');
+		vmt_page_wrap(&(struct vmt_page){ .out = page->out, .width = page->width - used },
+			      VMT_STYLE_PLAIN, "  ", 2, text, 1);
 	} else {
 		vmt_out_char(page->out, '\n');
 		vmt_page_wrap(page, VMT_STYLE_DIM, "    ", 4, text, 1);

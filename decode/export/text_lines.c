@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "decode/export/text_lines.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "decode/export/utf8.h"
@@ -88,7 +89,7 @@ static void cell(const struct vmt_page *page, const char *text, unsigned int col
 
 	if (n > columns) {
 		n = vmt_utf8_clean(clean, sizeof(clean) - 1, text, columns - 1) + 1;
-		strcat(clean, "~");
+		snprintf(clean + strlen(clean), 2, "~");
 	}
 	if (right && n < columns)
 		vmt_out_repeat(page->out, ' ', columns - n);

@@ -40,7 +40,7 @@ int vmt_output_commit(struct vmt_output *out, struct vmt_diag *diag);
  * up. Returns 0, or VMT_E_FULL, VMT_E_IO, … with diag; *written (may be NULL) says how many bytes
  * are in the file in either case.
  */
-int vmt_output_writev(struct vmt_output *out, struct iovec *iov, int n, size_t *written,
+int vmt_output_writev(struct vmt_output *out, struct iovec *iov, int count, size_t *written,
 		      struct vmt_diag *diag);
 
 /* fsync (not for a device), commit and close. The output is closed in any case. */

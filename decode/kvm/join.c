@@ -8,7 +8,8 @@
 #include "decode/kvm/join_private.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "decode/base/zero.h"
 
 struct vmt_join *vmt_join_new(const struct vmt_catalog *catalog, vmt_event_fn *emit, void *context)
 {
@@ -45,20 +46,8 @@ struct vmt_join_counts vmt_join_counts(const struct vmt_join *join)
 	return join->counts;
 }
 
-void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const struct vmt_rec *rec,
-		      const struct join_thread *t)
+static void add_owner(struct vmt_event *event, const struct join_thread *t)
 {
-	memset(event, 0, sizeof(*event));
-	event->type = type;
-	event->source = VMT_SOURCE_KVM;
-	event->pid = rec->pid;
-	event->tid = rec->tid;
-	event->cpu = rec->cpu;
-	event->time.host_ns = rec->time_ns;
-	event->has = (rec->flags & VMT_REC_HAS_TIME ? VMT_HAS_TIME : 0u) |
-		     (rec->cpu != JOIN_NO_CPU ? VMT_HAS_CPU : 0u) | (rec->tid ? VMT_HAS_TID : 0u);
-	if (!t)
-		return;
 	if (t->vcpu >= 0) {
 		event->vcpu = (uint32_t)t->vcpu;
 		event->has |= VMT_HAS_VCPU;
@@ -67,6 +56,22 @@ void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const s
 		event->domain = t->domain;
 		event->has |= VMT_HAS_DOMAIN;
 	}
+}
+
+void join_event_begin(struct vmt_event *event, enum vmt_event_type type, const struct vmt_rec *rec,
+		      const struct join_thread *t)
+{
+	vmt_zero(event, sizeof(*event));
+	event->type = type;
+	event->source = VMT_SOURCE_KVM;
+	event->pid = rec->pid;
+	event->tid = rec->tid;
+	event->cpu = rec->cpu;
+	event->time.host_ns = rec->time_ns;
+	event->has = (rec->flags & VMT_REC_HAS_TIME ? VMT_HAS_TIME : 0u) |
+		     (rec->cpu != JOIN_NO_CPU ? VMT_HAS_CPU : 0u) | (rec->tid ? VMT_HAS_TID : 0u);
+	if (t)
+		add_owner(event, t);
 }
 
 void join_send(const struct vmt_join *join, const struct vmt_event *event)
@@ -94,8 +99,9 @@ static void close_exit(struct vmt_join *join, struct join_thread *t)
 {
 	struct vmt_event *exit = &t->exit;
 
+	add_owner(exit, t);
 	if (join->nested_seen) {
-		exit->nested = t->nested_exit || (t->in_l2 && !join->nested_exit_seen);
+		exit->nested = t->nested_exit || (t->exit_in_l2 && !join->nested_exit_seen);
 		exit->has |= VMT_HAS_NESTED;
 	}
 	if (exit->key.kind == VMT_KEY_NONE)
@@ -117,10 +123,13 @@ static void complete_exit(struct vmt_join *join, struct join_thread *t, const st
 
 	if ((exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
 	    rec->time_ns >= exit->time.host_ns) {
+		bool in_order = rec->time_ns >= t->parts.since_ns;
+
 		join_parts_advance(t, rec->time_ns);
 		exit->duration_ns = rec->time_ns - exit->time.host_ns;
 		exit->has |= VMT_HAS_DURATION;
-		join_parts_end(t, switches_known(join, t));
+		if (in_order) /* otherwise the parts reach beyond the entry */
+			join_parts_end(t, switches_known(join, t));
 	}
 	close_exit(join, t);
 }
@@ -266,6 +275,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 	t->wait = (uint8_t)wait;
 	use_early_key(t);
 	t->open = true;
+	t->exit_in_l2 = t->in_l2;
 	t->side = JOIN_SIDE_HOST;
 	t->in_userspace = false;
 	if (t->exit.concealed_rip)

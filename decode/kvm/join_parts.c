@@ -32,15 +32,20 @@ void join_parts_begin(struct join_thread *t, uint64_t time_ns)
 
 static void remember_off(struct join_parts *p, uint64_t from_ns, uint64_t to_ns)
 {
-	if (p->nr_off && p->off[p->nr_off - 1].to_ns == from_ns) {
-		p->off[p->nr_off - 1].to_ns = to_ns;
+	struct join_off *off = p->off;
+
+	if (p->nr_off && off[p->nr_off - 1].to_ns == from_ns) {
+		off[p->nr_off - 1].off_ns += to_ns - from_ns;
+		off[p->nr_off - 1].to_ns = to_ns;
 		return;
 	}
-	if (p->nr_off == JOIN_OFF_MAX) {
-		memmove(&p->off[0], &p->off[1], (JOIN_OFF_MAX - 1) * sizeof(p->off[0]));
+	if (p->nr_off == JOIN_OFF_MAX) { /* the two oldest become one */
+		off[0].to_ns = off[1].to_ns;
+		off[0].off_ns += off[1].off_ns;
+		memmove(&off[1], &off[2], (JOIN_OFF_MAX - 2) * sizeof(off[0]));
 		p->nr_off--;
 	}
-	p->off[p->nr_off++] = (struct join_off){ from_ns, to_ns };
+	off[p->nr_off++] = (struct join_off){ from_ns, to_ns, to_ns - from_ns };
 }
 
 void join_parts_advance(struct join_thread *t, uint64_t now_ns)
@@ -73,7 +78,8 @@ static uint64_t off_within(const struct join_parts *p, uint64_t from_ns, uint64_
 		uint64_t first = max_u64(p->off[i].from_ns, from_ns);
 		uint64_t last = min_u64(p->off[i].to_ns, to_ns);
 
-		sum += last > first ? last - first : 0;
+		if (last > first)
+			sum += min_u64(last - first, p->off[i].off_ns);
 	}
 	return sum;
 }

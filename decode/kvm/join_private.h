@@ -8,7 +8,7 @@
  * all other records (join_note.c). */
 
 #define JOIN_THREADS_MAX 65536u
-#define JOIN_OFF_MAX	 8 /* intervals off the CPU that are remembered within one exit */
+#define JOIN_OFF_MAX	 8 /* stretches off the CPU that are remembered within one exit */
 
 enum join_side { /* of the last record that tells */
 		 JOIN_SIDE_UNKNOWN,
@@ -32,8 +32,10 @@ enum join_wait {
 	JOIN_WAIT_ANY, /* the reason is not one that has a sub-key of its own */
 };
 
+/* A stretch in which the thread was off the CPU for off_ns; less than its length where several
+ * sleeps were put together. */
 struct join_off {
-	uint64_t from_ns, to_ns;
+	uint64_t from_ns, to_ns, off_ns;
 };
 
 /* Where the time of the open exit went so far; sums to since_ns - the exit's time. */
@@ -41,7 +43,7 @@ struct join_parts {
 	uint64_t since_ns; /* accounted up to here */
 	uint64_t kernel_ns, userspace_ns, halt_poll_ns, blocked_ns, preempted_ns;
 	unsigned int nr_off;
-	struct join_off off[JOIN_OFF_MAX]; /* the newest ones, in order of time */
+	struct join_off off[JOIN_OFF_MAX]; /* in order of time */
 };
 
 struct join_thread {
@@ -60,6 +62,7 @@ struct join_thread {
 	bool saw_switch;      /* context switches of this thread are recorded */
 	bool is_protected;    /* SEV-ES or TDX */
 	bool in_l2;	      /* kvm_nested_vmenter was the last word on the level */
+	bool exit_in_l2;      /* in_l2 when the open exit came */
 	bool nested_exit;     /* kvm_nested_vmexit confirmed the open exit */
 	struct vmt_key early; /* a kvm_msr in front of its kvm_exit (SVM fast path) */
 	struct join_parts parts;

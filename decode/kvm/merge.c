@@ -1,34 +1,42 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Recs wait in one array in order of arrival, cut into runs: a run is a stretch whose times do not
- * fall, as one ring gives it. Handing out merges the runs with a heap over their heads.
+ * fall, as one ring gives it. A heap over the runs' first recs stays between calls, so that a round
+ * costs what it hands out and no more, whatever the input looks like.
  *
- * Invariant: recs[0..count) holds what waits, runs[] covers it without gaps, and nothing that waits
- * is older than `floor` unless it came late.
+ * Invariant: runs[] are in order of arrival; heap[] holds every run that has recs left, exactly
+ * once, with the time of its first one; live <= max_recs is the sum of what they have left; no rec
+ * that waits is older than `floor`.
  */
 #include "decode/kvm/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_MAX 65536
-
 struct run {
-	size_t pos, end; /* recs[pos..end) are left */
+	uint32_t pos, end; /* recs[pos..end) are left */
+};
+
+struct head {
+	uint64_t time_ns;
+	uint32_t run;
 };
 
 struct vmt_merge {
 	struct vmt_rec *recs;
-	size_t count, max;
-	struct run *runs; /* in order of arrival */
-	uint32_t *heap;	  /* indices of runs, the earliest head first */
-	size_t nr_runs;
-	uint64_t newest; /* time of the newest rec waiting */
-	uint64_t
-		round_limit; /* newest of the round before: what is not younger may go at a round */
-	uint64_t floor;	     /* time of the youngest rec handed out */
+	struct run *runs;
+	struct head *heap; /* the earliest first */
+	uint32_t max, cap; /* of what waits, of the arrays */
+	uint32_t used, live, nr_runs, nr_heap;
+	bool open;	      /* the newest run still waits, and ends at `used` */
+	uint64_t newest;      /* time of the newest rec that was pushed */
+	uint64_t round_limit; /* what may go at the next round: newest of the round before */
+	uint64_t floor;	      /* time of the youngest rec handed out */
 	uint64_t late;
 };
+
+#define MIN_RECS 16u
+#define MAX_RECS (1u << 30)
 
 struct vmt_merge *vmt_merge_new(size_t max_recs)
 {
@@ -36,10 +44,14 @@ struct vmt_merge *vmt_merge_new(size_t max_recs)
 
 	if (!m)
 		return NULL;
-	m->max = max_recs < 16 ? 16 : max_recs;
-	m->recs = malloc(m->max * sizeof(*m->recs));
-	m->runs = malloc(RUNS_MAX * sizeof(*m->runs));
-	m->heap = malloc(RUNS_MAX * sizeof(*m->heap));
+	m->max = max_recs < MIN_RECS   ? MIN_RECS
+		 : max_recs > MAX_RECS ? MAX_RECS
+				       : (uint32_t)max_recs;
+	/* A quarter more, so that closing the gaps of what went is rare. */
+	m->cap = m->max + m->max / 4;
+	m->recs = malloc(m->cap * sizeof(*m->recs));
+	m->runs = malloc(m->cap * sizeof(*m->runs));
+	m->heap = malloc(m->cap * sizeof(*m->heap));
 	if (!m->recs || !m->heap || !m->runs) {
 		vmt_merge_free(m);
 		return NULL;
@@ -57,32 +69,60 @@ void vmt_merge_free(struct vmt_merge *m)
 	free(m);
 }
 
-/* By time of the head, equal times by order of arrival. */
-static bool before(const struct vmt_merge *m, uint32_t a, uint32_t b)
-{
-	uint64_t ta = m->recs[m->runs[a].pos].time_ns, tb = m->recs[m->runs[b].pos].time_ns;
+/* ---- the heap ---- */
 
-	return ta != tb ? ta < tb : a < b;
+/* Equal times go in order of arrival. */
+static bool before(const struct head *a, const struct head *b)
+{
+	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->run < b->run;
 }
 
-static void sift_down(struct vmt_merge *m, size_t at, size_t n)
+static void heap_add(struct vmt_merge *m, struct head added)
 {
-	uint32_t moved = m->heap[at];
+	uint32_t at = m->nr_heap++;
+
+	while (at) {
+		uint32_t parent = (at - 1) / 2;
+
+		if (!before(&added, &m->heap[parent]))
+			break;
+		m->heap[at] = m->heap[parent];
+		at = parent;
+	}
+	m->heap[at] = added;
+}
+
+/* Puts a head in place of the first one. */
+static void heap_replace_first(struct vmt_merge *m, struct head moved)
+{
+	uint32_t at = 0;
 
 	for (;;) {
-		size_t child = 2 * at + 1;
+		uint32_t child = 2 * at + 1;
 
-		if (child >= n)
+		if (child >= m->nr_heap)
 			break;
-		if (child + 1 < n && before(m, m->heap[child + 1], m->heap[child]))
+		if (child + 1 < m->nr_heap && before(&m->heap[child + 1], &m->heap[child]))
 			child++;
-		if (!before(m, m->heap[child], moved))
+		if (!before(&m->heap[child], &moved))
 			break;
 		m->heap[at] = m->heap[child];
 		at = child;
 	}
 	m->heap[at] = moved;
 }
+
+/* The head behind the first one; with no other, one that is never before anything. */
+static struct head heap_second(const struct vmt_merge *m)
+{
+	if (m->nr_heap < 2)
+		return (struct head){ .time_ns = UINT64_MAX, .run = UINT32_MAX };
+	if (m->nr_heap == 2 || before(&m->heap[1], &m->heap[2]))
+		return m->heap[1];
+	return m->heap[2];
+}
+
+/* ---- handing out ---- */
 
 static void hand_out(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn *emit,
 		     void *context)
@@ -94,97 +134,116 @@ static void hand_out(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn 
 	emit(context, rec);
 }
 
-/* Moves what is left of each run to the front; the order of arrival stays. */
+/*
+ * Hands out from the first run, as long as its head stays before every other one and within the
+ * limit; at most `most` recs. Returns how many.
+ */
+static uint32_t drain_first(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_rec_fn *emit,
+			    void *context)
+{
+	struct head head = m->heap[0], second = heap_second(m);
+	struct run *run = &m->runs[head.run];
+	uint32_t pos = run->pos, first = pos;
+
+	do {
+		hand_out(m, &m->recs[pos++], emit, context);
+		if (pos == run->end)
+			break;
+		head.time_ns = m->recs[pos].time_ns;
+	} while (pos - first < most && head.time_ns <= limit && before(&head, &second));
+	run->pos = pos;
+	m->live -= pos - first;
+	if (pos == run->end) {
+		if (head.run == m->nr_runs - 1)
+			m->open = false;
+		head = m->heap[--m->nr_heap];
+	}
+	if (m->nr_heap)
+		heap_replace_first(m, head);
+	return pos - first;
+}
+
+/* Hands out everything up to `limit` in order, at most `most` recs. */
+static void drain(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_rec_fn *emit,
+		  void *context)
+{
+	while (m->nr_heap && most && m->heap[0].time_ns <= limit)
+		most -= drain_first(m, limit, most, emit, context);
+	if (!m->live) {
+		m->used = 0;
+		m->nr_runs = 0;
+	}
+}
+
+/* Closes the gaps: moves what is left to the front; the order of arrival stays. */
 static void compact(struct vmt_merge *m)
 {
-	size_t left = 0, kept = 0;
+	uint32_t left = 0, kept = 0;
 
-	m->newest = 0;
-	for (size_t r = 0; r < m->nr_runs; r++) {
+	m->nr_heap = 0;
+	for (uint32_t r = 0; r < m->nr_runs; r++) {
 		struct run run = m->runs[r];
-		size_t n = run.end - run.pos;
+		uint32_t n = run.end - run.pos;
 
 		if (!n)
 			continue;
 		memmove(&m->recs[left], &m->recs[run.pos], n * sizeof(*m->recs));
-		m->runs[kept++] = (struct run){ left, left + n };
+		m->runs[kept] = (struct run){ left, left + n };
+		heap_add(m, (struct head){ m->recs[left].time_ns, kept });
+		kept++;
 		left += n;
-		if (m->recs[left - 1].time_ns > m->newest)
-			m->newest = m->recs[left - 1].time_ns;
 	}
 	m->nr_runs = kept;
-	m->count = left;
+	m->used = left;
 }
 
-/* The head that follows the first one, or UINT32_MAX. */
-static uint32_t second_head(const struct vmt_merge *m, size_t n)
+/* A rec without a time keeps its place: it counts as simultaneous with the newest one. */
+static uint64_t time_of(const struct vmt_merge *m, const struct vmt_rec *rec)
 {
-	if (n < 2)
-		return UINT32_MAX;
-	if (n == 2 || before(m, m->heap[1], m->heap[2]))
-		return m->heap[1];
-	return m->heap[2];
-}
-
-/* Hands out everything up to `limit` in order, at most `most` recs. */
-static void drain(struct vmt_merge *m, uint64_t limit, size_t most, vmt_rec_fn *emit, void *context)
-{
-	size_t n = m->nr_runs;
-
-	for (size_t i = 0; i < n; i++)
-		m->heap[i] = (uint32_t)i;
-	for (size_t i = n / 2; i-- > 0;)
-		sift_down(m, i, n);
-	while (n) {
-		uint32_t first = m->heap[0], second = second_head(m, n);
-		struct run *run = &m->runs[first];
-
-		/* A run goes on alone as long as its head stays before every other one. */
-		do {
-			if (!most || m->recs[run->pos].time_ns > limit) {
-				compact(m);
-				return;
-			}
-			hand_out(m, &m->recs[run->pos++], emit, context);
-			most--;
-		} while (run->pos < run->end && (second == UINT32_MAX || before(m, first, second)));
-		if (run->pos == run->end)
-			m->heap[0] = m->heap[--n];
-		if (n)
-			sift_down(m, 0, n);
-	}
-	compact(m);
+	return rec->flags & VMT_REC_HAS_TIME ? rec->time_ns : m->newest;
 }
 
 void vmt_merge_push(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn *emit, void *context)
 {
-	if (rec->time_ns < m->floor) { /* its place has been handed out */
+	uint64_t time_ns = time_of(m, rec);
+
+	if (time_ns < m->floor) { /* its place has been handed out */
 		hand_out(m, rec, emit, context);
 		return;
 	}
-	if (m->count == m->max || m->nr_runs == RUNS_MAX)
-		drain(m, UINT64_MAX, m->count - m->count / 2, emit, context);
-	if (!m->nr_runs || rec->time_ns < m->recs[m->count - 1].time_ns)
-		m->runs[m->nr_runs++] = (struct run){ m->count, m->count };
-	m->recs[m->count++] = *rec;
-	m->runs[m->nr_runs - 1].end = m->count;
-	if (rec->time_ns > m->newest)
-		m->newest = rec->time_ns;
+	if (m->live == m->max)
+		drain(m, UINT64_MAX, m->max / 2, emit, context);
+	if (m->used == m->cap)
+		compact(m);
+	if (m->open && time_ns >= m->recs[m->used - 1].time_ns) {
+		m->runs[m->nr_runs - 1].end++;
+	} else {
+		m->runs[m->nr_runs] = (struct run){ m->used, m->used + 1 };
+		heap_add(m, (struct head){ time_ns, m->nr_runs++ });
+		m->open = true;
+	}
+	m->recs[m->used] = *rec;
+	m->recs[m->used++].time_ns = time_ns;
+	m->live++;
+	if (time_ns > m->newest)
+		m->newest = time_ns;
 }
 
 void vmt_merge_round(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
 {
 	uint64_t limit = m->round_limit;
 
-	if (m->newest > m->round_limit)
-		m->round_limit = m->newest;
-	if (limit && m->count)
-		drain(m, limit, m->count, emit, context);
+	m->round_limit = m->newest;
+	if (limit)
+		drain(m, limit, m->live, emit, context);
+	/* Stay within the cache: what waits is most often a round or two. */
+	if (m->live < m->used / 4)
+		compact(m);
 }
 
 void vmt_merge_flush(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
 {
-	drain(m, UINT64_MAX, m->count, emit, context);
+	drain(m, UINT64_MAX, m->live, emit, context);
 }
 
 uint64_t vmt_merge_late(const struct vmt_merge *m)

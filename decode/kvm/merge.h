@@ -12,7 +12,7 @@
  * other in rounds: after vmt_merge_round() nothing older than the newest rec of the round before
  * may come (perf's FINISHED_ROUND, the .vmt ROUND chunk). Where rounds are absent or larger than
  * the bound, the oldest half is let go, and a rec that then comes too late is passed on at once and
- * counted in `late`.
+ * counted in `late`. A rec without VMT_REC_HAS_TIME gets the time of the newest one before it.
  */
 struct vmt_merge;
 

@@ -11,6 +11,7 @@
 
 #include "decode/base/cursor.h"
 #include "decode/base/event.h"
+#include "decode/base/zero.h"
 #include "decode/kvm/rec_table.h"
 
 #define FORMATS_MAX	  4096
@@ -19,9 +20,13 @@
 
 _Static_assert(sizeof(struct vmt_rec) == 88, "the merge counts on 88 bytes a rec");
 
+/*
+ * A field is read as the 8 bytes that hold it, of which a left and a right shift leave the field:
+ * no branch on its width.
+ */
 struct load {
-	uint16_t offset;
-	uint8_t size; /* 1, 2, 4, 8 */
+	uint16_t offset; /* of the 8 bytes in the raw record */
+	uint8_t left, right;
 	bool is_signed;
 	uint8_t member; /* byte offset in struct vmt_rec */
 	uint8_t store;	/* enum vmt_rec_store */
@@ -62,29 +67,46 @@ void vmt_catalog_free(struct vmt_catalog *catalog)
 static void add_load(struct plan *plan, const struct vmt_rec_field *row)
 {
 	const struct vmt_format_field *f = vmt_format_find(&plan->format, row->name);
-	struct load *load = &plan->loads[plan->nr_loads];
-	uint32_t end;
+	unsigned int offset, shift;
 
-	if (!f || f->is_dynamic || (f->size != 1 && f->size != 2 && f->size != 4 && f->size != 8))
+	if (!f || f->is_dynamic || f->size < 1 || f->size > 8)
 		return;
-	*load = (struct load){ .offset = f->offset,
-			       .size = (uint8_t)f->size,
-			       .is_signed = f->is_signed,
-			       .member = row->member,
-			       .store = row->store };
+	/* The last 8 bytes of the record may be read, never more. */
+	offset = f->offset;
+	if (offset > plan->min_len - 8u)
+		offset = plan->min_len - 8u;
+	shift = 8 * (f->offset - offset);
+	plan->loads[plan->nr_loads++] = (struct load){
+		.offset = (uint16_t)offset,
+		.left = (uint8_t)(64 - 8u * f->size - shift),
+		.right = (uint8_t)(64 - 8u * f->size),
+		.is_signed = f->is_signed,
+		.member = row->member,
+		.store = row->store,
+	};
 	plan->flags |= row->flag;
-	plan->nr_loads++;
-	end = (uint32_t)f->offset + f->size;
-	if (end > plan->min_len)
-		plan->min_len = (uint16_t)(end > UINT16_MAX ? UINT16_MAX : end);
+}
+
+/* What a record of the format has at least: every field. 0 when no record can be that long. */
+static uint16_t min_len_of(const struct vmt_format *format)
+{
+	uint32_t len = 8;
+
+	for (unsigned int i = 0; i < format->nr_fields; i++) {
+		uint32_t end = (uint32_t)format->fields[i].offset + format->fields[i].size;
+
+		if (end > len)
+			len = end;
+	}
+	return len > UINT16_MAX ? 0 : (uint16_t)len;
 }
 
 static void compile(struct plan *plan)
 {
 	const struct vmt_rec_row *row = vmt_rec_row_find(plan->format.name);
 
-	plan->min_len = 8;
-	if (!row)
+	plan->min_len = min_len_of(&plan->format);
+	if (!row || !plan->min_len)
 		return;
 	plan->kind = row->kind;
 	for (unsigned int i = 0; i < VMT_REC_FIELDS_MAX && row->fields[i].name; i++)
@@ -166,18 +188,12 @@ const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index)
 	return index < catalog->count ? catalog->plans[index]->format.name : NULL;
 }
 
-static uint64_t load_value(const uint8_t *p, unsigned int size, bool is_signed)
+static uint64_t load_value(const uint8_t *raw, const struct load *load)
 {
-	switch (size) {
-	case 1:
-		return is_signed ? (uint64_t)(int8_t)p[0] : p[0];
-	case 2:
-		return is_signed ? (uint64_t)(int16_t)vmt_load_u16(p) : vmt_load_u16(p);
-	case 4:
-		return is_signed ? (uint64_t)(int32_t)vmt_load_u32(p) : vmt_load_u32(p);
-	default:
-		return vmt_load_u64(p);
-	}
+	uint64_t v = vmt_load_u64(raw + load->offset) << load->left;
+
+	/* Arithmetic shift of a negative value: what every compiler of the project does. */
+	return load->is_signed ? (uint64_t)((int64_t)v >> load->right) : v >> load->right;
 }
 
 static void store_value(struct vmt_rec *out, const struct load *load, uint64_t value)
@@ -185,24 +201,20 @@ static void store_value(struct vmt_rec *out, const struct load *load, uint64_t v
 	uint8_t *member = (uint8_t *)out + load->member;
 	uint32_t narrow = (uint32_t)value;
 
-	switch (load->store) {
-	case VMT_STORE_U64:
+	if (load->store == VMT_STORE_U64) {
 		memcpy(member, &value, sizeof(value));
 		return;
-	case VMT_STORE_ACCESS:
-		narrow = value ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
-		break;
-	case VMT_STORE_MMIO_ACCESS:
-		narrow = value == 2 ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
-		break;
-	default:
-		break;
 	}
+	if (load->store == VMT_STORE_ACCESS)
+		narrow = value ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
+	else if (load->store == VMT_STORE_MMIO_ACCESS)
+		narrow = value == 2 ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
 	memcpy(member, &narrow, sizeof(narrow));
 }
 
 static void set_common(const struct vmt_ring_record *r, struct vmt_rec *out)
 {
+	vmt_zero(out, sizeof(*out));
 	out->time_ns = r->time_ns;
 	out->flags = r->has_time ? VMT_REC_HAS_TIME : 0;
 	out->catalog = NO_CATALOG;
@@ -238,8 +250,7 @@ static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_rin
 	for (unsigned int i = 0; i < plan->nr_loads; i++) {
 		const struct load *load = &plan->loads[i];
 
-		store_value(out, load,
-			    load_value(r->raw + load->offset, load->size, load->is_signed));
+		store_value(out, load, load_value(r->raw, load));
 	}
 	return 1;
 }
@@ -256,7 +267,6 @@ static int decode_lost(const struct vmt_ring_record *r, enum vmt_lost_cause caus
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out)
 {
-	memset(out, 0, sizeof(*out));
 	set_common(record, out);
 	switch (record->type) {
 	case VMT_RING_SAMPLE:

@@ -23,14 +23,18 @@
 		name, U(io.access), VMT_STORE_ACCESS, 0                                            \
 	}
 
+/* Without braces, so that a row may add its own. */
 #define EXIT_FIELDS                                                                                \
-	{                                                                                          \
-		F32("exit_reason", exit.reason, 0), F64("guest_rip", exit.rip, VMT_REC_HAS_RIP),   \
-			F32("isa", exit.isa, 0), F64("info1", exit.info1, 0),                      \
-			F64("info2", exit.info2, 0), F32("intr_info", exit.intr_info, 0),          \
-			F32("error_code", exit.error_code, VMT_REC_HAS_INTR),                      \
-			F32("vcpu_id", exit.vcpu_id, VMT_REC_HAS_VCPU)                             \
-	}
+	F32("exit_reason", exit.reason, 0), F64("guest_rip", exit.rip, VMT_REC_HAS_RIP),           \
+		F32("isa", exit.isa, 0), F64("info1", exit.info1, 0), F64("info2", exit.info2, 0), \
+		F32("intr_info", exit.intr_info, 0),                                               \
+		F32("error_code", exit.error_code, VMT_REC_HAS_INTR),                              \
+		F32("vcpu_id", exit.vcpu_id, VMT_REC_HAS_VCPU)
+
+#define NESTED_FIELDS                                                                              \
+	F32("exit_code", exit.reason, 0), F64("exit_info1", exit.info1, 0),                        \
+		F64("exit_info2", exit.info2, 0), F32("exit_int_info", exit.intr_info, 0),         \
+		F32("exit_int_info_err", exit.error_code, VMT_REC_HAS_INTR)
 
 #define PLE_FIELDS                                                                                 \
 	{                                                                                          \
@@ -51,13 +55,13 @@ static const struct vmt_rec_row rows[] = {
 	  { F32("vcpu_id", entry.vcpu_id, VMT_REC_HAS_VCPU), F64("rip", entry.rip, VMT_REC_HAS_RIP),
 	    F32("immediate_exit", entry.immediate_exit, 0), F32("intr_info", entry.intr_info, 0),
 	    F32("error_code", entry.error_code, VMT_REC_HAS_INTR) } },
-	{ "kvm_exit", VMT_REC_KVM_EXIT, EXIT_FIELDS },
-	{ "kvm_nested_vmexit", VMT_REC_KVM_NESTED_VMEXIT, EXIT_FIELDS },
+	{ "kvm_exit", VMT_REC_KVM_EXIT, { EXIT_FIELDS } },
+	{ "kvm_nested_vmexit",
+	  VMT_REC_KVM_NESTED_VMEXIT,
+	  { EXIT_FIELDS, NESTED_FIELDS, F64("rip", exit.rip, VMT_REC_HAS_RIP) } },
 	{ "kvm_nested_vmexit_inject",
 	  VMT_REC_KVM_NESTED_VMEXIT_INJECT,
-	  { F32("exit_code", exit.reason, 0), F64("exit_info1", exit.info1, 0),
-	    F64("exit_info2", exit.info2, 0), F32("exit_int_info", exit.intr_info, 0),
-	    F32("exit_int_info_err", exit.error_code, 0), F32("isa", exit.isa, 0) } },
+	  { NESTED_FIELDS, F32("isa", exit.isa, 0) } },
 	{ "kvm_nested_vmenter",
 	  VMT_REC_KVM_NESTED_VMENTER,
 	  { F64("rip", any.first, 0), F64("nested_rip", any.second, 0),

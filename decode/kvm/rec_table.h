@@ -22,7 +22,7 @@ struct vmt_rec_field {
 	uint8_t flag;	  /* VMT_REC_* to set when the format has the field */
 };
 
-#define VMT_REC_FIELDS_MAX 9
+#define VMT_REC_FIELDS_MAX 16
 
 struct vmt_rec_row {
 	const char *name; /* tracepoint */

@@ -25,6 +25,9 @@ struct vmt_perfdata;
 int vmt_perfdata_open(struct vmt_perfdata **out, struct vmt_reader *reader, struct vmt_diag *diag);
 void vmt_perfdata_close(struct vmt_perfdata *perf);
 
+/* Frees all but the reader it had taken over, and gives that back. */
+struct vmt_reader *vmt_perfdata_release(struct vmt_perfdata *perf);
+
 /* 1 and the next item, 0 at the end, negative VMT_E_IO, VMT_E_NOMEM. Damage is an item. */
 int vmt_perfdata_next(struct vmt_perfdata *perf, struct vmt_item *item, struct vmt_diag *diag);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "decode/base/cursor.h"
+#include "decode/base/zero.h"
 
 #define ATTRS_MAX    4096
 #define IDS_MAX	     (1u << 20)
@@ -27,6 +28,18 @@
 #define SAMPLE_STREAM_ID  (1u << 9)
 #define SAMPLE_RAW	  (1u << 10)
 #define SAMPLE_IDENTIFIER (1u << 16)
+/* Up to WEIGHT_STRUCT (bit 24); members behind RAW are not read, those of later bits not known. */
+#define SAMPLE_KNOWN ((1u << 25) - 1)
+
+/* Where the members of an attr's records stand; NOWHERE: not asked for. Byte offsets. */
+#define NOWHERE 0xff
+struct layout {
+	uint8_t fixed_len;		/* of a SAMPLE's members in front of READ */
+	uint8_t id, ip, tid, time, cpu; /* in a SAMPLE */
+	uint8_t trailer_len;		/* 0 without sample_id_all */
+	uint8_t trailer_id, trailer_tid, trailer_time, trailer_cpu;
+	bool has_read, has_callchain, has_raw;
+};
 
 struct id_slot {
 	uint64_t id;
@@ -35,10 +48,13 @@ struct id_slot {
 
 struct vmt_ring_set {
 	struct vmt_ring_attr *attrs;
+	struct layout *layouts; /* one an attr */
 	size_t nr_attrs, cap_attrs;
 	struct id_slot *slots;
 	size_t nr_ids, nr_slots;
 	bool same_layout; /* every attr has the same sample_type and read_format */
+	int8_t id_word;	  /* where all attrs have the id: 8-byte word of a SAMPLE's body, … */
+	int8_t trailer_id_word; /* … and of a trailer from its end (1 = last); -1: they differ */
 };
 
 struct vmt_ring_set *vmt_ring_set_new(void)
@@ -55,6 +71,7 @@ void vmt_ring_set_free(struct vmt_ring_set *set)
 	if (!set)
 		return;
 	free(set->attrs);
+	free(set->layouts);
 	free(set->slots);
 	free(set);
 }
@@ -99,36 +116,114 @@ static bool layout_equal(const struct vmt_ring_attr *a, const struct vmt_ring_at
 	       (a->flags & VMT_RING_FLAG_SAMPLE_ID_ALL) == (b->flags & VMT_RING_FLAG_SAMPLE_ID_ALL);
 }
 
+/* The next 8 bytes when the member is asked for. */
+static uint8_t place(uint64_t sample_type, uint64_t member, uint8_t *end)
+{
+	uint8_t at = *end;
+
+	if (!(sample_type & member))
+		return NOWHERE;
+	*end = (uint8_t)(at + 8);
+	return at;
+}
+
+static struct layout layout_of(const struct vmt_ring_attr *attr)
+{
+	uint64_t t = attr->sample_type;
+	struct layout l = { .has_read = t & SAMPLE_READ,
+			    .has_callchain = t & SAMPLE_CALLCHAIN,
+			    .has_raw = t & SAMPLE_RAW };
+	uint8_t identifier, id;
+
+	identifier = place(t, SAMPLE_IDENTIFIER, &l.fixed_len);
+	l.ip = place(t, SAMPLE_IP, &l.fixed_len);
+	l.tid = place(t, SAMPLE_TID, &l.fixed_len);
+	l.time = place(t, SAMPLE_TIME, &l.fixed_len);
+	place(t, SAMPLE_ADDR, &l.fixed_len);
+	id = place(t, SAMPLE_ID, &l.fixed_len);
+	l.id = identifier == NOWHERE ? id : identifier;
+	place(t, SAMPLE_STREAM_ID, &l.fixed_len);
+	l.cpu = place(t, SAMPLE_CPU, &l.fixed_len);
+	place(t, SAMPLE_PERIOD, &l.fixed_len);
+
+	if (!(attr->flags & VMT_RING_FLAG_SAMPLE_ID_ALL))
+		t = 0;
+	l.trailer_tid = place(t, SAMPLE_TID, &l.trailer_len);
+	l.trailer_time = place(t, SAMPLE_TIME, &l.trailer_len);
+	id = place(t, SAMPLE_ID, &l.trailer_len);
+	place(t, SAMPLE_STREAM_ID, &l.trailer_len);
+	l.trailer_cpu = place(t, SAMPLE_CPU, &l.trailer_len);
+	identifier = place(t, SAMPLE_IDENTIFIER, &l.trailer_len);
+	l.trailer_id = identifier == NOWHERE ? id : identifier;
+	return l;
+}
+
+/* Keeps track of whether the id stands at one place in the records of all attrs. */
+static void note_id_place(struct vmt_ring_set *set, const struct layout *l)
+{
+	int8_t word = l->id == NOWHERE ? -1 : (int8_t)(l->id / 8);
+	int8_t from_end =
+		l->trailer_id == NOWHERE ? -1 : (int8_t)((l->trailer_len - l->trailer_id) / 8);
+
+	if (!set->nr_attrs) {
+		set->id_word = word;
+		set->trailer_id_word = from_end;
+		return;
+	}
+	if (set->id_word != word)
+		set->id_word = -1;
+	if (set->trailer_id_word != from_end)
+		set->trailer_id_word = -1;
+}
+
+static int grow_attrs(struct vmt_ring_set *set)
+{
+	size_t cap = set->cap_attrs ? 2 * set->cap_attrs : 16;
+	struct vmt_ring_attr *attrs;
+	struct layout *layouts;
+
+	if (set->nr_attrs < set->cap_attrs)
+		return 0;
+	attrs = realloc(set->attrs, cap * sizeof(*attrs));
+	if (!attrs)
+		return VMT_E_NOMEM;
+	set->attrs = attrs;
+	layouts = realloc(set->layouts, cap * sizeof(*layouts));
+	if (!layouts)
+		return VMT_E_NOMEM;
+	set->layouts = layouts;
+	set->cap_attrs = cap;
+	return 0;
+}
+
 int vmt_ring_set_add(struct vmt_ring_set *set, const struct vmt_ring_attr *attr,
 		     const uint64_t *ids, size_t nr_ids)
 {
 	int status;
 
+	if (attr->sample_type & ~(uint64_t)SAMPLE_KNOWN)
+		return VMT_E_UNSUPPORTED;
 	if (set->nr_attrs == ATTRS_MAX || nr_ids > IDS_MAX - set->nr_ids)
 		return VMT_E_LIMIT;
-	if (set->nr_attrs == set->cap_attrs) {
-		size_t cap = set->cap_attrs ? 2 * set->cap_attrs : 16;
-		struct vmt_ring_attr *attrs = realloc(set->attrs, cap * sizeof(*attrs));
-
-		if (!attrs)
-			return VMT_E_NOMEM;
-		set->attrs = attrs;
-		set->cap_attrs = cap;
-	}
-	status = grow_slots(set, set->nr_ids + nr_ids);
+	status = grow_attrs(set);
+	if (!status)
+		status = grow_slots(set, set->nr_ids + nr_ids);
 	if (status)
 		return status;
 	for (size_t i = 0; i < nr_ids; i++) {
 		struct id_slot *slot = &set->slots[slot_of(set, ids[i])];
 
-		if (!slot->attr_plus_one)
-			set->nr_ids++;
+		if (slot->attr_plus_one) /* two attrs claim one id: the first one keeps it */
+			continue;
+		set->nr_ids++;
 		slot->id = ids[i];
 		slot->attr_plus_one = (uint32_t)set->nr_attrs + 1;
 	}
 	if (set->nr_attrs)
 		set->same_layout = set->same_layout && layout_equal(attr, &set->attrs[0]);
 	set->attrs[set->nr_attrs] = *attr;
+	set->layouts[set->nr_attrs] = layout_of(attr);
+	note_id_place(set, &set->layouts[set->nr_attrs]);
 	return (int)set->nr_attrs++;
 }
 
@@ -169,115 +264,110 @@ static bool skip_callchain(struct vmt_cursor *c)
 	return nr <= 8192 && vmt_cursor_take(c, 8 * (size_t)nr);
 }
 
-/* Fields of a SAMPLE in the order in which the kernel writes them, up to RAW. */
-static int parse_sample(const struct vmt_ring_attr *attr, struct vmt_cursor *c,
-			struct vmt_ring_record *out)
+static void load_tid(struct vmt_ring_record *out, const uint8_t *p)
 {
-	uint64_t t = attr->sample_type;
+	out->pid = vmt_load_u32(p);
+	out->tid = vmt_load_u32(p + 4);
+	out->has_tid = true;
+}
 
-	if (t & SAMPLE_IDENTIFIER)
-		out->id = vmt_cursor_u64(c);
-	if (t & SAMPLE_IP) {
-		out->ip = vmt_cursor_u64(c);
+static void load_time(struct vmt_ring_record *out, const uint8_t *p)
+{
+	out->time_ns = vmt_load_u64(p);
+	out->has_time = true;
+}
+
+static void load_id(struct vmt_ring_record *out, const uint8_t *p)
+{
+	out->id = vmt_load_u64(p);
+	out->has_id = true;
+}
+
+static void load_cpu(struct vmt_ring_record *out, const uint8_t *p)
+{
+	out->cpu = vmt_load_u32(p);
+	out->has_cpu = true;
+}
+
+/* READ, CALLCHAIN and RAW: their lengths stand in the record. Nothing behind RAW is read. */
+static int parse_variable(const struct layout *l, uint64_t read_format, struct vmt_ring_record *out)
+{
+	struct vmt_cursor c =
+		vmt_cursor_of(out->body + l->fixed_len, (size_t)(out->body_len - l->fixed_len));
+
+	if (l->has_read && !skip_read(&c, read_format))
+		return VMT_E_DAMAGED;
+	if (l->has_callchain && !skip_callchain(&c))
+		return VMT_E_DAMAGED;
+	if (l->has_raw) {
+		out->raw_len = vmt_cursor_u32(&c);
+		out->raw = vmt_cursor_take(&c, out->raw_len);
+	}
+	return c.short_read ? VMT_E_DAMAGED : 0;
+}
+
+static int parse_sample(const struct layout *l, uint64_t read_format, struct vmt_ring_record *out)
+{
+	const uint8_t *body = out->body;
+
+	if (out->body_len < l->fixed_len)
+		return VMT_E_DAMAGED;
+	if (l->id != NOWHERE)
+		load_id(out, body + l->id);
+	if (l->ip != NOWHERE) {
+		out->ip = vmt_load_u64(body + l->ip);
 		out->has_ip = true;
 	}
-	if (t & SAMPLE_TID) {
-		out->pid = vmt_cursor_u32(c);
-		out->tid = vmt_cursor_u32(c);
-		out->has_tid = true;
-	}
-	if (t & SAMPLE_TIME) {
-		out->time_ns = vmt_cursor_u64(c);
-		out->has_time = true;
-	}
-	if (t & SAMPLE_ADDR)
-		vmt_cursor_u64(c);
-	if (t & SAMPLE_ID)
-		out->id = vmt_cursor_u64(c);
-	out->has_id = t & (SAMPLE_ID | SAMPLE_IDENTIFIER);
-	if (t & SAMPLE_STREAM_ID)
-		vmt_cursor_u64(c);
-	if (t & SAMPLE_CPU) {
-		out->cpu = vmt_cursor_u32(c);
-		vmt_cursor_u32(c);
-		out->has_cpu = true;
-	}
-	if (t & SAMPLE_PERIOD)
-		vmt_cursor_u64(c);
-	if (t & SAMPLE_READ && !skip_read(c, attr->read_format))
-		return VMT_E_DAMAGED;
-	if (t & SAMPLE_CALLCHAIN && !skip_callchain(c))
-		return VMT_E_DAMAGED;
-	if (t & SAMPLE_RAW) {
-		out->raw_len = vmt_cursor_u32(c);
-		out->raw = vmt_cursor_take(c, out->raw_len);
-	}
-	return c->short_read ? VMT_E_DAMAGED : 0;
+	if (l->tid != NOWHERE)
+		load_tid(out, body + l->tid);
+	if (l->time != NOWHERE)
+		load_time(out, body + l->time);
+	if (l->cpu != NOWHERE)
+		load_cpu(out, body + l->cpu);
+	return parse_variable(l, read_format, out);
 }
 
-/* Bytes of the trailer that sample_id_all puts behind every other record. */
-static size_t trailer_bytes(uint64_t t)
+/* What sample_id_all puts at the end of every other record. */
+static int parse_trailer(const struct layout *l, struct vmt_ring_record *out)
 {
-	return 8 *
-	       (size_t)(!!(t & SAMPLE_TID) + !!(t & SAMPLE_TIME) + !!(t & SAMPLE_ID) +
-			!!(t & SAMPLE_STREAM_ID) + !!(t & SAMPLE_CPU) + !!(t & SAMPLE_IDENTIFIER));
-}
+	const uint8_t *trailer;
 
-static int parse_trailer(const struct vmt_ring_attr *attr, struct vmt_ring_record *out)
-{
-	uint64_t t = attr->sample_type;
-	size_t len = trailer_bytes(t);
-	struct vmt_cursor c;
-
-	if (len > out->body_len)
+	if (l->trailer_len > out->body_len)
 		return VMT_E_DAMAGED;
-	out->body_len = (uint16_t)(out->body_len - len);
-	c = vmt_cursor_of(out->body + out->body_len, len);
-	if (t & SAMPLE_TID) {
-		out->pid = vmt_cursor_u32(&c);
-		out->tid = vmt_cursor_u32(&c);
-		out->has_tid = true;
-	}
-	if (t & SAMPLE_TIME) {
-		out->time_ns = vmt_cursor_u64(&c);
-		out->has_time = true;
-	}
-	if (t & SAMPLE_ID)
-		out->id = vmt_cursor_u64(&c);
-	if (t & SAMPLE_STREAM_ID)
-		vmt_cursor_u64(&c);
-	if (t & SAMPLE_CPU) {
-		out->cpu = vmt_cursor_u32(&c);
-		vmt_cursor_u32(&c);
-		out->has_cpu = true;
-	}
-	if (t & SAMPLE_IDENTIFIER)
-		out->id = vmt_cursor_u64(&c);
-	out->has_id = t & (SAMPLE_ID | SAMPLE_IDENTIFIER);
+	out->body_len = (uint16_t)(out->body_len - l->trailer_len);
+	trailer = out->body + out->body_len;
+	if (l->trailer_tid != NOWHERE)
+		load_tid(out, trailer + l->trailer_tid);
+	if (l->trailer_time != NOWHERE)
+		load_time(out, trailer + l->trailer_time);
+	if (l->trailer_cpu != NOWHERE)
+		load_cpu(out, trailer + l->trailer_cpu);
+	if (l->trailer_id != NOWHERE)
+		load_id(out, trailer + l->trailer_id);
 	return 0;
 }
 
 /*
- * Which attr a record belongs to. With equal layouts any will do for reading, and the id, once
- * read, names the right one. Otherwise the id must stand where no layout moves it: IDENTIFIER is
- * the first member of a SAMPLE and the last of a trailer.
+ * Which attr's layout a record has. With equal layouts any will do, and the id, once read, names
+ * the right attr. Otherwise the id must stand at one place in all of them.
  */
 static int find_attr(const struct vmt_ring_set *set, const struct vmt_ring_record *r)
 {
-	uint64_t id;
-	int found;
+	int word = r->type == VMT_RING_SAMPLE ? set->id_word : set->trailer_id_word;
+	size_t need;
 
 	if (!set->nr_attrs)
 		return -1;
 	if (set->same_layout)
 		return 0;
-	if (r->body_len < 8)
+	if (word < 0)
 		return -1;
-	id = vmt_load_u64(r->type == VMT_RING_SAMPLE ? r->body : r->body + r->body_len - 8);
-	found = attr_of_id(set, id);
-	if (found >= 0 && !(set->attrs[found].sample_type & SAMPLE_IDENTIFIER))
+	need = 8 * (size_t)(r->type == VMT_RING_SAMPLE ? word + 1 : word);
+	if (r->body_len < need)
 		return -1;
-	return found;
+	return attr_of_id(set,
+			  vmt_load_u64(r->type == VMT_RING_SAMPLE ? r->body + need - 8
+								  : r->body + r->body_len - need));
 }
 
 /* LOST and LOST_SAMPLES say how many records the kernel could not write. */
@@ -289,14 +379,36 @@ static void read_lost(struct vmt_ring_record *r)
 		r->lost = vmt_load_u64(r->body);
 }
 
+/* The members of a record of the kernel; a record whose attr is not known keeps its body alone. */
+static int parse_members(const struct vmt_ring_set *set, struct vmt_ring_record *out,
+			 int *attr_index)
+{
+	int index = find_attr(set, out), status;
+	const struct layout *l;
+
+	if (index < 0)
+		return 0;
+	l = &set->layouts[index];
+	if (out->type == VMT_RING_SAMPLE) {
+		status = parse_sample(l, set->attrs[index].read_format, out);
+	} else {
+		status = parse_trailer(l, out);
+		read_lost(out);
+	}
+	if (attr_index) {
+		int by_id = out->has_id ? attr_of_id(set, out->id) : -1;
+
+		*attr_index = by_id >= 0 ? by_id : set->nr_attrs == 1 ? 0 : -1;
+	}
+	return status;
+}
+
 int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
 		   struct vmt_ring_record *out, int *attr_index)
 {
-	const struct vmt_ring_attr *attr;
-	struct vmt_cursor c;
-	int index, status = 0;
+	int status;
 
-	memset(out, 0, sizeof(*out));
+	vmt_zero(out, sizeof(*out));
 	if (attr_index)
 		*attr_index = -1;
 	if (len < HEADER_BYTES)
@@ -312,24 +424,6 @@ int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t 
 	out->body_len = (uint16_t)(out->size - HEADER_BYTES);
 	if (out->type >= VMT_RING_USER_FIRST)
 		return out->size;
-	index = find_attr(set, out);
-	if (index < 0)
-		return out->type == VMT_RING_SAMPLE ? VMT_E_DAMAGED : out->size;
-	attr = &set->attrs[index];
-	if (out->type == VMT_RING_SAMPLE) {
-		c = vmt_cursor_of(out->body, out->body_len);
-		status = parse_sample(attr, &c, out);
-	} else {
-		if (attr->flags & VMT_RING_FLAG_SAMPLE_ID_ALL)
-			status = parse_trailer(attr, out);
-		read_lost(out);
-	}
-	if (status)
-		return status;
-	if (attr_index) {
-		int by_id = out->has_id ? attr_of_id(set, out->id) : -1;
-
-		*attr_index = by_id >= 0 ? by_id : set->nr_attrs == 1 ? 0 : -1;
-	}
-	return out->size;
+	status = parse_members(set, out, attr_index);
+	return status ? status : out->size;
 }

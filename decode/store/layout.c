@@ -8,6 +8,10 @@
 
 #define HEADER_HASHED (VMT_STORE_HEADER - 8u)
 
+const uint8_t vmt_store_magic[VMT_STORE_MAGIC_LEN] = {
+	0x8b, 'V', 'M', 'T', '\r', '\n', 0x1a, '\n'
+};
+
 static uint8_t *put_u16(uint8_t *p, uint16_t v)
 {
 	memcpy(p, &v, sizeof(v));
@@ -30,7 +34,7 @@ void vmt_store_header_encode(const struct vmt_store_header *h, uint8_t out[VMT_S
 {
 	uint8_t *p = out;
 
-	memcpy(p, VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN);
+	memcpy(p, vmt_store_magic, VMT_STORE_MAGIC_LEN);
 	p = put_u16(p + VMT_STORE_MAGIC_LEN, h->version);
 	p = put_u16(p, h->type);
 	p = put_u16(p, h->flags);
@@ -64,7 +68,7 @@ bool vmt_store_header_decode(const uint8_t *bytes, struct vmt_store_header *h)
 	struct vmt_cursor c = vmt_cursor_of(bytes, VMT_STORE_HEADER);
 	const uint8_t *magic = vmt_cursor_take(&c, VMT_STORE_MAGIC_LEN);
 
-	if (memcmp(magic, VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN) != 0)
+	if (memcmp(magic, vmt_store_magic, VMT_STORE_MAGIC_LEN) != 0)
 		return false;
 	h->version = vmt_cursor_u16(&c);
 	h->type = vmt_cursor_u16(&c);
@@ -144,7 +148,9 @@ void vmt_store_kind_copy(char out[VMT_STORE_KIND_MAX], const void *text, size_t 
 	for (size_t i = 0; i < len; i++) {
 		char c = from[i];
 
-		out[i] = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+		out[i] = '-';
+		if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+			out[i] = c;
 	}
 	out[len] = '\0';
 }

@@ -11,7 +11,6 @@
 
 /* The bytes of a .vmt (docs/FORMAT.md), little endian. */
 
-#define VMT_STORE_MAGIC		"\x8bVMT\r\n\x1a\n"
 #define VMT_STORE_MAGIC_LEN	8u
 #define VMT_STORE_VERSION	1u
 #define VMT_STORE_HEADER	80u   /* bytes of this version's header */
@@ -25,6 +24,9 @@
 #define VMT_STORE_FILE_LEN	48u
 #define VMT_STORE_END_LEN	64u
 #define VMT_STORE_INDEX_ROW_LEN 32u
+
+/* What each chunk, and so a file, begins with. */
+extern const uint8_t vmt_store_magic[VMT_STORE_MAGIC_LEN];
 
 struct vmt_store_header {
 	uint16_t version, type, flags, header_len;

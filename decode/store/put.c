@@ -18,6 +18,15 @@
 
 static const uint8_t padding[8];
 
+/* writev only reads, which its type does not say. */
+static struct iovec part_of(const void *bytes, size_t len)
+{
+	struct iovec part = { .iov_len = len };
+
+	memcpy(&part.iov_base, &bytes, sizeof(bytes));
+	return part;
+}
+
 static bool make_room_for_zstd(struct vmt_store_writer *w, size_t raw_len)
 {
 	size_t cap = ZSTD_compressBound(raw_len);
@@ -109,11 +118,10 @@ int vmt_store_put(struct vmt_store_writer *w, const struct vmt_store_chunk *chun
 	} else {
 		stored_len = raw_len;
 		for (unsigned int i = 0; i < chunk->nr_parts; i++)
-			iov[n++] = (struct iovec){ (void *)(uintptr_t)chunk->parts[i].bytes,
-						   chunk->parts[i].len };
+			iov[n++] = part_of(chunk->parts[i].bytes, chunk->parts[i].len);
 	}
 	if (stored_len % 8)
-		iov[n++] = (struct iovec){ (void *)(uintptr_t)padding, 8 - stored_len % 8 };
+		iov[n++] = part_of(padding, 8 - stored_len % 8);
 	h.stored_len = (uint32_t)stored_len;
 	h.raw_len = (uint32_t)raw_len;
 	h.payload_hash = vmt_store_hash_parts(iov + 1, n - 1);

@@ -30,7 +30,7 @@ int vmt_store_recognise(struct vmt_reader *reader, struct vmt_diag *diag)
 	if (n <= 0)
 		return (int)n;
 	len = (uint64_t)n < VMT_STORE_MAGIC_LEN ? (size_t)n : VMT_STORE_MAGIC_LEN;
-	if (!memcmp(bytes, VMT_STORE_MAGIC, len))
+	if (!memcmp(bytes, vmt_store_magic, len))
 		return 1;
 	n = vmt_reader_peek(reader, RECOGNISE_WITHIN, &bytes, diag);
 	if (n < 0)
@@ -39,7 +39,7 @@ int vmt_store_recognise(struct vmt_reader *reader, struct vmt_diag *diag)
 	for (p = bytes; len - (size_t)(p - bytes) >= VMT_STORE_HEADER; p++) {
 		struct vmt_store_header h;
 
-		p = memmem(p, len - (size_t)(p - bytes), VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN);
+		p = memmem(p, len - (size_t)(p - bytes), vmt_store_magic, VMT_STORE_MAGIC_LEN);
 		if (!p || len - (size_t)(p - bytes) < VMT_STORE_HEADER)
 			break;
 		if (vmt_store_header_decode(p, &h))
@@ -71,15 +71,21 @@ int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, str
 	return 0;
 }
 
-void vmt_store_close(struct vmt_store_reader *s)
+struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *s)
 {
-	if (!s)
-		return;
+	struct vmt_reader *reader = s->reader;
+
 	vmt_store_scan_free(&s->scan);
 	vmt_store_seen_free(&s->seen);
-	vmt_reader_close(s->reader);
 	free(s->ids);
 	free(s);
+	return reader;
+}
+
+void vmt_store_close(struct vmt_store_reader *s)
+{
+	if (s)
+		vmt_reader_close(vmt_store_give_back(s));
 }
 
 static const enum vmt_item_type item_types[] = {
@@ -227,8 +233,9 @@ static int chunk_at(struct vmt_reader *reader, uint64_t offset, enum vmt_chunk_t
 	size_t len;
 	int64_t n = vmt_reader_seek(reader, offset, diag);
 
-	if (n == 0)
-		n = vmt_reader_peek(reader, VMT_STORE_HEADER, &bytes, diag);
+	if (n < 0)
+		return (int)n;
+	n = vmt_reader_peek(reader, VMT_STORE_HEADER, &bytes, diag);
 	if (n < (int64_t)VMT_STORE_HEADER || !vmt_store_header_decode(bytes, &view->header) ||
 	    view->header.type != type || view->header.version != VMT_STORE_VERSION ||
 	    view->header.flags)

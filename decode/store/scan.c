@@ -109,7 +109,7 @@ static int skip_zeros(struct vmt_store_scan *scan, struct vmt_diag *diag)
 	const uint8_t *bytes;
 	int64_t n;
 
-	if (dropped)
+	if (dropped && !scan->hole_bytes)
 		scan->hole_offset = vmt_reader_offset(scan->reader);
 	while ((n = vmt_reader_peek(scan->reader, 1, &bytes, diag)) > 0) {
 		size_t zeros = leading_zeros(bytes, (size_t)n);
@@ -135,6 +135,24 @@ static int skip_zeros(struct vmt_store_scan *scan, struct vmt_diag *diag)
 	return n < 0 ? (int)n : 0;
 }
 
+/* Whether the bytes here were dropped since the writer's file was opened: steps over that hole. */
+static bool skip_dropped(struct vmt_store_scan *scan)
+{
+	uint64_t at = vmt_reader_offset(scan->reader);
+	uint64_t hole;
+
+	if (!scan->drops || scan->gap_bytes)
+		return false;
+	hole = vmt_reader_skip_hole(scan->reader);
+	if (!hole)
+		return false;
+	if (!scan->hole_bytes)
+		scan->hole_offset = at;
+	scan->hole_bytes += hole;
+	scan->at_front = true; /* zeros up to the first segment that is left are part of it */
+	return true;
+}
+
 /* Steps over what is no good chunk, at least one byte, to where one might begin. */
 static int skip_to_candidate(struct vmt_store_scan *scan, struct vmt_diag *diag)
 {
@@ -142,6 +160,8 @@ static int skip_to_candidate(struct vmt_store_scan *scan, struct vmt_diag *diag)
 	const uint8_t *bytes, *found;
 	int64_t n;
 
+	if (skip_dropped(scan))
+		return 0;
 	/* Chunks inside of each other that are all wrong would be hashed again and again. */
 	if (scan->suspects >= VMT_STORE_TRIES && at < scan->suspect_end) {
 		n = vmt_reader_peek(scan->reader, (size_t)(scan->suspect_end - at), &bytes, diag);
@@ -159,7 +179,7 @@ static int skip_to_candidate(struct vmt_store_scan *scan, struct vmt_diag *diag)
 		return skip_damage(scan, (uint64_t)n, diag);
 	if (vmt_load_u64(bytes) == 0)
 		return skip_zeros(scan, diag);
-	found = memmem(bytes + 1, (size_t)n - 1, VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN);
+	found = memmem(bytes + 1, (size_t)n - 1, vmt_store_magic, VMT_STORE_MAGIC_LEN);
 	if (found)
 		return skip_damage(scan, (uint64_t)(found - bytes), diag);
 	return skip_damage(scan, (uint64_t)n - (VMT_STORE_MAGIC_LEN - 1), diag);
@@ -247,6 +267,7 @@ static int take_chunk(struct vmt_store_scan *scan, const uint8_t *bytes,
 		      struct vmt_store_view *view, struct vmt_diag *diag)
 {
 	struct vmt_store_file_info info;
+	bool is_file = view->header.type == VMT_CHUNK_FILE;
 	int ok;
 
 	view->offset = vmt_reader_offset(scan->reader);
@@ -260,8 +281,9 @@ static int take_chunk(struct vmt_store_scan *scan, const uint8_t *bytes,
 	scan->file_id = view->header.file_id;
 	scan->has_file_id = true;
 	scan->closed = view->header.type == VMT_CHUNK_END;
-	scan->at_front = view->header.type == VMT_CHUNK_FILE &&
-			 vmt_store_file_decode(view->payload, view->len, &info) && info.keep;
+	scan->at_front =
+		is_file && vmt_store_file_decode(view->payload, view->len, &info) && info.keep;
+	scan->drops = scan->drops || scan->at_front;
 	return 1;
 }
 

@@ -42,6 +42,7 @@ struct vmt_store_scan {
 	uint64_t next_sequence;
 	uint64_t step; /* bytes of the delivered chunk, to be stepped over first */
 
+	bool drops;    /* a file with keep_ns: its front may vanish while it is read */
 	bool at_front; /* only the FILE chunk of a file with keep_ns was seen: a hole may follow */
 	bool closed;   /* END was seen */
 	bool done;

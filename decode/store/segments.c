@@ -161,6 +161,8 @@ uint64_t vmt_store_index(struct vmt_store_writer *w)
 	    w->at - w->totals.dropped_bytes + len + VMT_STORE_HEADER + VMT_STORE_RESERVE >
 		    w->options.limit_bytes)
 		return 0;
+	if (vmt_store_reserve(w, len + VMT_STORE_HEADER, NULL) != 0)
+		return 0;
 	payload = malloc(len);
 	if (!payload)
 		return 0;

@@ -132,6 +132,9 @@ int vmt_store_recognise(struct vmt_reader *reader, struct vmt_diag *diag);
 int vmt_store_open(struct vmt_store_reader **out, struct vmt_reader *reader, struct vmt_diag *diag);
 void vmt_store_close(struct vmt_store_reader *store);
 
+/* Frees all but the reader it had taken over, and gives that back. */
+struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *store);
+
 /*
  * 1 and the next item; 0 at the end. Damage is an item (VMT_ITEM_LOSS), not an error: after it the
  * reader goes on at the next good chunk. Missing sequence numbers are items as well. Negative only

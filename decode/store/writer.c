@@ -137,7 +137,7 @@ static int check_room(struct vmt_store_writer *w, uint64_t need, struct vmt_diag
 				       "less than %llu bytes are free on the file system",
 				       (unsigned long long)w->options.min_free_bytes);
 	}
-	return 0;
+	return vmt_store_reserve(w, need, diag);
 }
 
 static uint64_t pending_len(const struct vmt_store_writer *w)
@@ -310,6 +310,7 @@ int vmt_store_finish(struct vmt_store_writer *w, struct vmt_diag *diag)
 	/* Without room for the losses there is no END either: it would say that all is told. */
 	if (!err)
 		err = put_end(w, vmt_store_index(w), diag);
+	vmt_store_release(w);
 	sync_err = vmt_output_finish(&w->out, diag);
 	writer_free(w);
 	return err ? err : sync_err;
@@ -319,6 +320,7 @@ void vmt_store_abandon(struct vmt_store_writer *w)
 {
 	if (!w)
 		return;
+	vmt_store_release(w);
 	vmt_output_close(&w->out);
 	writer_free(w);
 }

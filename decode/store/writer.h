@@ -49,6 +49,9 @@ struct vmt_store_writer {
 	uint8_t *zstd_bytes;
 	size_t zstd_cap;
 
+	uint64_t allocated_to; /* blocks up to this offset are this file's */
+	bool cannot_allocate;  /* the file system does not do that */
+
 	uint64_t guard_ns;  /* when free space was last looked at; 0: never */
 	uint64_t guard_at;  /* offset at that moment */
 	bool guard_refuses; /* too little was free */
@@ -70,6 +73,14 @@ int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
 			  const struct vmt_store_options *options, struct vmt_diag *diag);
 /* Closes and removes the file. */
 void vmt_store_discard(struct vmt_store_writer *w);
+
+/*
+ * reserve.c: allocates blocks for `need` bytes and for what must always have room behind them.
+ * VMT_E_FULL with w->refusal set, or 0 (also where the file system cannot allocate ahead).
+ */
+int vmt_store_reserve(struct vmt_store_writer *w, uint64_t need, struct vmt_diag *diag);
+/* Gives back what was allocated behind the end. */
+void vmt_store_release(struct vmt_store_writer *w);
 
 /* segments.c: a segment begins here. Its metadata is owed afterwards. */
 void vmt_store_segment_begin(struct vmt_store_writer *w);

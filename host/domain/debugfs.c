@@ -140,8 +140,11 @@ static void take_tsc(struct vmt_domain *domain, unsigned int n)
 
 	if (!vmt_hostfs_u64(&tid, "%s/vcpu%u/pid", domain->debugfs, n) && tid <= INT32_MAX)
 		vcpu = vcpu_of_tid(domain, (pid_t)tid);
-	if (!vcpu && !tid) /* it has not run yet */
+	if (!vcpu) { /* it has not run yet, or its thread has ended */
 		vcpu = vmt_domain_vcpu(domain, n);
+		if (vcpu && vcpu->tid)
+			vcpu = NULL;
+	}
 	if (!vcpu)
 		return;
 	err = vmt_hostfs_i64(&vcpu->tsc_offset, "%s/vcpu%u/tsc-offset", domain->debugfs, n);

@@ -81,6 +81,7 @@ static void take_kernel_thread(void *context, int pid)
 	struct vmt_domain *domain = context;
 	const char *proc = vmt_hostfs_proc(domain->fs), *role, *number;
 	char name[64], status[1024];
+	uint64_t owner;
 
 	if (vmt_hostfs_read(name, sizeof(name), "%s/%d/comm", proc, pid) <= 0)
 		return;
@@ -89,7 +90,8 @@ static void take_kernel_thread(void *context, int pid)
 	number = name + strlen(name);
 	while (number > name && number[-1] >= '0' && number[-1] <= '9')
 		number--;
-	if (!role || !strcmp(role, "iothread") || !*number || atoi(number) != domain->pid)
+	if (!role || !strcmp(role, "iothread") || !vmt_parse_uint(number, INT32_MAX, &owner) ||
+	    (pid_t)owner != domain->pid)
 		return;
 	/* Only the kernel's own: a process can call itself anything. */
 	if (vmt_hostfs_read(status, sizeof(status), "%s/%d/status", proc, pid) <= 0 ||

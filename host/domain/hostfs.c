@@ -192,20 +192,9 @@ static bool find_mount(const struct vmt_hostfs *fs, const char *type, char *path
 	return found;
 }
 
-static bool given_or_mounted(const struct vmt_hostfs *fs, const char *given, const char *type,
-			     char *path, size_t size)
-{
-	if (given)
-		return (size_t)snprintf(path, size, "%s", given) < size;
-	return find_mount(fs, type, path, size);
-}
-
 bool vmt_hostfs_debugfs(const struct vmt_hostfs *fs, char *path, size_t size)
 {
-	return given_or_mounted(fs, fs ? fs->debugfs : NULL, "debugfs", path, size);
-}
-
-bool vmt_hostfs_tracefs(const struct vmt_hostfs *fs, char *path, size_t size)
-{
-	return given_or_mounted(fs, fs ? fs->tracefs : NULL, "tracefs", path, size);
+	if (fs && fs->debugfs)
+		return (size_t)snprintf(path, size, "%s", fs->debugfs) < size;
+	return find_mount(fs, "debugfs", path, size);
 }

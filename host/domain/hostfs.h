@@ -16,7 +16,7 @@ struct vmt_hostfs {
 	const char *run;     /* /run, and $XDG_RUNTIME_DIR for libvirt's user sessions */
 	const char *dev;     /* /dev */
 	const char *debugfs; /* where debugfs is mounted; NULL: looked up in PROC/mounts */
-	const char *tracefs; /* the same for tracefs */
+	const char *tracefs; /* the same for tracefs (host/capture/tracefs.h) */
 };
 
 #define VMT_PATH_MAX 512
@@ -26,9 +26,8 @@ const char *vmt_hostfs_sys(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_run(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_dev(const struct vmt_hostfs *fs);
 
-/* Mount point of debugfs or tracefs into path; false when it is mounted nowhere. */
+/* Mount point of debugfs into path; false when it is mounted nowhere. */
 bool vmt_hostfs_debugfs(const struct vmt_hostfs *fs, char *path, size_t size);
-bool vmt_hostfs_tracefs(const struct vmt_hostfs *fs, char *path, size_t size);
 
 /*
  * Reads a file from its start, without seeking (debugfs attributes refuse lseek), at most size - 1

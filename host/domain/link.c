@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <libvirt/virterror.h>
+#include <libxml/xmlerror.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +35,12 @@ static void swallow_error(void *context, virErrorPtr error)
 	(void)error;
 }
 
+static void swallow_text(void *context, const char *format, ...)
+{
+	(void)context;
+	(void)format;
+}
+
 /* Before virInitialize libvirt's error calls use a thread key that is not theirs. */
 static void initialize(void)
 {
@@ -46,6 +53,7 @@ void vmt_libvirt_init(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, initialize);
+	xmlSetGenericErrorFunc(NULL, swallow_text);
 }
 
 int vmt_thread_start(void *(*run)(void *context), void *context)
@@ -128,6 +136,7 @@ static void *link_thread(void *context)
 	struct vmt_link *link = context;
 	struct vmt_link_call *call;
 
+	vmt_libvirt_init();
 	while ((call = take_wanted(link))) {
 		virResetLastError();
 		call->status = call->run(link->connection, call);
@@ -298,7 +307,6 @@ int vmt_link_open(struct vmt_link **out, const char *uri, bool read_write, unsig
 	int err;
 
 	*out = NULL;
-	vmt_libvirt_init();
 	if (!link || !open) {
 		free(open);
 		if (link)

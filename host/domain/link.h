@@ -54,7 +54,10 @@ void vmt_link_keep_error(struct vmt_link_call *call);
 /* The diag for a failed call. Returns its code. */
 int vmt_link_fail(const struct vmt_link_call *call, const char *uri, struct vmt_diag *diag);
 
-/* Initialises libvirt, which then prints no error any more; work is done once per process. */
+/*
+ * Initialises libvirt, which then prints no error any more, and quietens libxml2 (which libvirt
+ * uses) in the calling thread. The process' part is done once.
+ */
 void vmt_libvirt_init(void);
 
 /* Starts a detached thread that takes no signals. 0 or an errno value. */

@@ -14,6 +14,7 @@ int vmt_process_stat(const struct vmt_hostfs *fs, pid_t pid, pid_t tid, struct v
 {
 	char text[1024], *save = NULL, *p;
 	unsigned int field = 3;
+	uint64_t cpu;
 	int n = vmt_hostfs_read(text, sizeof(text), "%s/%d/task/%d/stat", vmt_hostfs_proc(fs), pid,
 				tid);
 
@@ -27,7 +28,9 @@ int vmt_process_stat(const struct vmt_hostfs *fs, pid_t pid, pid_t tid, struct v
 		if (field == 22)
 			out->start = strtoull(p, NULL, 10);
 		if (field == 39) {
-			out->cpu = atoi(p);
+			if (!vmt_parse_uint(p, INT32_MAX, &cpu))
+				return -EINVAL;
+			out->cpu = (int)cpu;
 			return 0;
 		}
 	}
@@ -42,7 +45,7 @@ pid_t vmt_process_of_thread(const struct vmt_hostfs *fs, pid_t tid)
 	if (vmt_hostfs_read(text, sizeof(text), "%s/%d/status", vmt_hostfs_proc(fs), tid) < 0)
 		return 0;
 	p = strstr(text, "\nTgid:");
-	return p ? (pid_t)atoi(p + 6) : 0;
+	return p ? (pid_t)strtol(p + 6, NULL, 10) : 0;
 }
 
 int vmt_process_cmdline(const struct vmt_hostfs *fs, pid_t pid, char *buf, size_t size)

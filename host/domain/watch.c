@@ -75,6 +75,14 @@ static void hold(struct vmt_watch *watch)
 	pthread_mutex_unlock(&watch->lock);
 }
 
+/* Takes back a hold that is not the last one. */
+static void unhold(struct vmt_watch *watch)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->holders--;
+	pthread_mutex_unlock(&watch->lock);
+}
+
 static void release(void *context)
 {
 	struct vmt_watch *watch = context;
@@ -256,14 +264,15 @@ static void link_down(struct watch_link *link)
 	link->connection = NULL;
 }
 
-/* A callback holds the watch; a registration that fails does not call its free function. */
+/*
+ * An event's callback holds the watch until libvirt frees it; a registration that fails does not
+ * call the free function. The close callback ends before link_down does.
+ */
 static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 {
-	hold(watch);
+	/* A driver that cannot lose its connection takes the callback and forgets it. */
 	link->close_callback =
-		virConnectRegisterCloseCallback(link->connection, on_close, watch, release) == 0;
-	if (!link->close_callback)
-		release(watch);
+		virConnectRegisterCloseCallback(link->connection, on_close, watch, NULL) == 0;
 	for (size_t i = 0; i < NR_SUBSCRIPTIONS; i++) {
 		hold(watch);
 		link->ids[i] =
@@ -271,7 +280,7 @@ static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 							 subscriptions[i].id, subscriptions[i].fn,
 							 watch, release);
 		if (link->ids[i] < 0)
-			release(watch);
+			unhold(watch);
 	}
 	link->port_id = -1;
 	if (!watch->read_write)
@@ -281,7 +290,7 @@ static void subscribe(struct vmt_watch *watch, struct watch_link *link)
 		virConnectDomainQemuMonitorEventRegister(link->connection, NULL, "VSERPORT_CHANGE",
 							 on_port, watch, release, 0);
 	if (link->port_id < 0)
-		release(watch);
+		unhold(watch);
 }
 
 struct listed {
@@ -440,8 +449,10 @@ static void *watch_thread(void *context)
 {
 	struct vmt_watch *watch = context;
 	struct watch_link link = { .connection = NULL };
-	bool up = link_up(watch, &link, false);
+	bool up;
 
+	vmt_libvirt_init();
+	up = link_up(watch, &link, false);
 	if (!up) {
 		set_state(watch, WATCH_FAILED);
 		release(watch);
@@ -519,7 +530,7 @@ static int watch_open(struct vmt_watch **out, const char *uri, bool read_write,
 	hold(watch);
 	err = vmt_thread_start(watch_thread, watch);
 	if (err) {
-		release(watch);
+		unhold(watch);
 		release(watch);
 		return vmt_diag_printf(diag, VMT_E_NOMEM, err, NULL, "no thread for libvirt");
 	}

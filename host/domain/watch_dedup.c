@@ -231,7 +231,7 @@ static const struct detail_row crashed[] = {
 	{ VIR_DOMAIN_EVENT_CRASHED_CRASHLOADED, "crashed", "guest loaded its crash kernel" },
 };
 
-#define ROWS(a) a, sizeof(a) / sizeof(a[0])
+#define ROWS(a) (a), sizeof(a) / sizeof((a)[0])
 static const struct {
 	int event;
 	const struct detail_row *rows;

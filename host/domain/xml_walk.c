@@ -20,7 +20,7 @@ struct vmt_xml_node {
 struct open_path {
 	char text[256];
 	size_t end[VMT_XML_DEPTH_MAX + 1];
-	int cut; /* 0: nothing was cut */
+	int cut; /* -1: nothing was cut */
 };
 
 void vmt_text_copy(char *buf, size_t size, const char *text)
@@ -81,9 +81,9 @@ static const char *path_open(struct open_path *path, int depth, const char *name
 	size_t start = depth ? path->end[depth - 1] : 0;
 	size_t len = name ? strlen(name) : 0;
 
-	if (path->cut && depth >= path->cut)
+	if (path->cut >= 0 && depth > path->cut)
 		return NULL;
-	path->cut = 0;
+	path->cut = -1;
 	if (start + len + 2 > sizeof(path->text)) {
 		path->cut = depth;
 		path->end[depth] = start;
@@ -99,7 +99,7 @@ static const char *path_open(struct open_path *path, int depth, const char *name
 /* The path of the element that holds a text node at a depth. */
 static const char *path_around(struct open_path *path, int depth)
 {
-	if (depth < 1 || (path->cut && depth - 1 >= path->cut))
+	if (depth < 1 || (path->cut >= 0 && depth > path->cut))
 		return NULL;
 	path->text[path->end[depth - 1]] = '\0';
 	return path->text;
@@ -157,7 +157,7 @@ static void keep_first_error(void *context, xmlErrorPtr error)
 int vmt_xml_walk(const char *xml, size_t len, const struct vmt_xml_walk *walk,
 		 struct vmt_diag *diag)
 {
-	struct open_path path = { .cut = 0 };
+	struct open_path path = { .cut = -1 };
 	struct parser_words words = { .line = 0 };
 	xmlTextReaderPtr reader;
 	int more = 1, err = 0;

@@ -23,13 +23,26 @@ static bool kernel_has_perfmon(void)
 	return prctl(PR_CAPBSET_READ, CAP_PERFMON, 0, 0, 0) >= 0;
 }
 
+/* Above 2 (Debian's default is 3, Ubuntu's 4) a distribution's patch asks for CAP_SYS_ADMIN. */
+static bool perf_needs_admin(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = 0;
+
+	if (f && fscanf(f, "%d", &level) != 1)
+		level = 0;
+	if (f)
+		fclose(f);
+	return level > 2;
+}
+
 int vmt_rights_drop(enum vmt_rights rights, struct vmt_diag *diag)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2];
 	uint64_t mask = rights == VMT_RIGHTS_RUN ? RUN_MASK : OPEN_MASK;
 
-	if (rights == VMT_RIGHTS_OPEN && !kernel_has_perfmon())
+	if (rights == VMT_RIGHTS_OPEN && (!kernel_has_perfmon() || perf_needs_admin()))
 		mask |= BIT(CAP_SYS_ADMIN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capget, &header, data))
 		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot give up rights");

@@ -12,7 +12,8 @@ enum vmt_rights {
 	/*
 	 * Before a domain's XML is read: what opening a capture and its file takes (CAP_PERFMON,
 	 * CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_IPC_LOCK, CAP_SYS_RESOURCE;
-	 * CAP_SYS_ADMIN only where the kernel has no CAP_PERFMON).
+	 * CAP_SYS_ADMIN only where the kernel has no CAP_PERFMON or perf_event_paranoid is above
+	 * 2).
 	 */
 	VMT_RIGHTS_OPEN,
 	/*

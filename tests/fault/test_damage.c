@@ -94,7 +94,7 @@ static void bits_of_compressed_chunks(void **state)
 	(void)state;
 	assert_true(s.len >= 65536);
 	assert_null(vmt_sample_check(&s, s.bytes, s.len));
-	flip_bits(&s, 31 * STRIDE_BITS);
+	flip_bits(&s, (size_t)31 * STRIDE_BITS);
 	vmt_sample_free(&s);
 }
 
@@ -106,7 +106,7 @@ static void every_length(void **state)
 	cut_off(&s, STRIDE_CUTS);
 	vmt_sample_free(&s);
 	s = make(true, 66);
-	cut_off(&s, 7 * STRIDE_CUTS);
+	cut_off(&s, (size_t)7 * STRIDE_CUTS);
 	vmt_sample_free(&s);
 }
 

@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +39,7 @@ static struct {
 	int error;
 	size_t partial; /* bytes that still get through */
 	bool no_truncate, no_seek;
+	size_t disk;
 	unsigned int writes;
 	bool flaky;
 	unsigned int calls;
@@ -236,6 +239,53 @@ static void fail_each_write(unsigned int fail_for)
 	print_message("# each of %u writes\n", writes);
 }
 
+/* A disk of plan.disk bytes, which its allocation knows. */
+static int disk_fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	if (flaky_refuses())
+		return -1;
+	if (!(mode & FALLOC_FL_PUNCH_HOLE) && (size_t)(offset + len) > plan.disk) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return fallocate(fd, mode, offset, len);
+}
+
+static ssize_t disk_writev(int fd, const struct iovec *iov, int n)
+{
+	size_t room = plan.disk - (size_t)lseek(fd, 0, SEEK_CUR), len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += iov[i].iov_len;
+	assert_true(len <= room);
+	return writev(fd, iov, n);
+}
+
+/* However large the disk: the file is closed, and each record is there or told to be lost. */
+static void a_full_disk_is_told_in_order(void **state)
+{
+	struct vmt_io_ops ops = plan_ops();
+	struct vmt_store_options options = { .ops = &ops };
+
+	(void)state;
+	ops.fallocate = disk_fallocate;
+	ops.writev = disk_writev;
+	for (size_t disk = 8000; disk < 30000; disk += 97) {
+		struct vmt_store_writer *w;
+		struct tally t;
+
+		memset(&plan, 0, sizeof(plan));
+		plan.disk = disk;
+		unlink(path);
+		assert_int_equal(vmt_store_create(&w, path, &options, NULL), 0);
+		vmt_sample_append(w, &sample);
+		assert_int_equal(vmt_store_finish(w, NULL), 0);
+		t = read_back();
+		assert_true(t.closed);
+		assert_int_equal(t.chunks * NR_RECORDS + t.lost_records, CHUNKS * NR_RECORDS);
+	}
+}
+
 static void no_space_once(void **state)
 {
 	(void)state;
@@ -252,6 +302,30 @@ static void no_space_from_then_on(void **state)
 {
 	(void)state;
 	fail_each_write(UINT32_MAX / 2);
+}
+
+/* The kernel's own: it writes up to the limit, in the middle of a chunk, and then refuses. */
+static void the_kernels_limit_on_file_size(void **state)
+{
+	struct rlimit before, low;
+	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+	int finished = 0;
+	struct tally t;
+
+	(void)state;
+	memset(&plan, 0, sizeof(plan));
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	for (rlim_t limit = 10001; limit < 24000; limit += 1111) {
+		low = (struct rlimit){ limit, before.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+		assert_true(write_sample(&finished));
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+		t = read_back();
+		assert_int_equal(t.closed, finished == 0);
+		assert_true(t.chunks > 0);
+		assert_true(t.chunks == CHUNKS || t.lost_items > 0);
+	}
+	signal(SIGXFSZ, handler);
 }
 
 static void interrupted_and_short_writes(void **state)
@@ -476,9 +550,11 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_full_disk_is_told_in_order, remove_file),
 		cmocka_unit_test_teardown(no_space_once, remove_file),
 		cmocka_unit_test_teardown(no_space_for_a_while, remove_file),
 		cmocka_unit_test_teardown(no_space_from_then_on, remove_file),
+		cmocka_unit_test_teardown(the_kernels_limit_on_file_size, remove_file),
 		cmocka_unit_test_teardown(interrupted_and_short_writes, remove_file),
 		cmocka_unit_test_teardown(interrupted_and_short_reads, remove_file),
 		cmocka_unit_test_teardown(failed_reads, remove_file),

@@ -62,7 +62,7 @@ static void read_all(const uint8_t *data, size_t size)
 static void repair(uint8_t *bytes, size_t size)
 {
 	for (size_t at = 0; size - at >= VMT_STORE_HEADER; at++) {
-		uint8_t *p = memmem(bytes + at, size - at, VMT_STORE_MAGIC, VMT_STORE_MAGIC_LEN);
+		uint8_t *p = memmem(bytes + at, size - at, vmt_store_magic, VMT_STORE_MAGIC_LEN);
 		uint16_t header_len;
 		uint32_t stored_len;
 		uint64_t hash;

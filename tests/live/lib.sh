@@ -28,7 +28,7 @@ lab_cleanup() {
     for pid in "${children[@]}"; do
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
-    rm -f "$W"/*.img "$W"/*.iso "$W"/initrd*.gz "$W"/exits
+    rm -f "$W"/*.img "$W"/*.iso "$W"/initrd*.gz "$W/exits" "$W/knock"
 }
 
 ok() { # ok STATUS DESCRIPTION
@@ -82,11 +82,21 @@ need_kernel() {
     kernel=$("$images/kernel.sh" 2>"$W/kernel.err") || skip_all "no kernel: $(tail -n 1 "$W/kernel.err")"
 }
 
-# Builds the VM program (static) as $W/exits.
-build_exits() {
+need_root() {
+    [ "$(id -u)" -eq 0 ] || skip_all "needs root: $1"
+}
+
+need_vmtrace() {
+    [ -x "$VMTRACE" ] && return
+    ok 1 "$VMTRACE is built"
+    lab_end
+}
+
+# build_fixture NAME: virt-fixtures/vm/NAME.c as the static program $W/NAME.
+build_fixture() {
     ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O2 -static -Wall -Wextra -Werror \
-        "$top/virt-fixtures/vm/exits.c" -o "$W/exits" -lpthread 2>"$W/cc.log" ||
-        skip_all "the VM program does not build: $(head -n 1 "$W/cc.log")"
+        "$top/virt-fixtures/vm/$1.c" -o "$W/$1" -lpthread 2>"$W/cc.log" ||
+        skip_all "$1.c does not build as a static program: $(head -n 1 "$W/cc.log")"
 }
 
 command_line="console=ttyS0 quiet mitigations=off tsc=reliable cryptomgr.notests panic=-1"
@@ -101,25 +111,40 @@ make_initrd() {
         -f "$W/exits" -f "$top/tests/live/guest_exits.sh:/lab.sh"
 }
 
-# make_disk PROGRAM...: an ext4 image $W/disk.img with the programs' closures in /sys and folder /out.
+# make_disk PROGRAM...: an ext4 image $W/disk.img with the programs' closures in /sys, $W/env and
+# an empty folder /out.
 make_disk() {
     local tree=$W/disk size
     mkdir -p "$tree/out"
     "$images/closure.sh" "$tree/sys" "$@"
-    [ -z "${LAB_ENV:-}" ] || printf '%s\n' "$LAB_ENV" >"$tree/env"
+    cp "$W/env" "$tree/env"
     size=$(($(du -sm "$tree" | cut -f 1) * 5 / 4 + 64))
     mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0 -d "$tree" "$W/disk.img" "${size}M" >/dev/null
     rm -rf "$tree"
 }
 
+# The host's root for a machine with a vhost-user-fs device on $W/vfs.sock; it ends with QEMU.
+start_virtiofsd() {
+    /usr/lib/qemu/virtiofsd --socket-path="$W/vfs.sock" -o source=/ -o sandbox=chroot -o cache=always \
+        >"$W/virtiofsd.log" 2>&1 </dev/null &
+    children+=($!)
+    local tries=0
+    until [ -S "$W/vfs.sock" ] || [ $tries -ge 50 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+
 # Copies /out of the disk image to $W/out.
 read_disk() {
+    rm -rf "$W/out"
     debugfs -R "rdump /out $W" "$W/disk.img" >"$W/debugfs.log" 2>&1
 }
 
 # boot_qemu SECONDS [ARGUMENT]...: TCG with SVM until power-off. Status 0 when LAB-END was seen.
+# LABS_SLOW=N multiplies every timeout, for a machine that is slow or busy.
 boot_qemu() {
-    local seconds=$1
+    local seconds=$(($1 * ${LABS_SLOW:-1}))
     shift
     rm -f "$W/serial.log"
     timeout -k 5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
@@ -134,7 +159,7 @@ boot_qemu() {
 # The Bochs binary is started by one lab at a time at least a second after another: two that start
 # in the same instant sometimes die with SIGSEGV (139), which is no result.
 boot_bochs() { # boot_bochs SECONDS
-    local seconds=$1 status tries=0
+    local seconds=$(($1 * ${LABS_SLOW:-1})) status tries=0
     "$images/bochs.sh" "$W" "$kernel/vmlinuz" "$W/initrd.gz" "$command_line nokaslr LAB_DISK=1" \
         "$W/disk.img"
     while :; do

@@ -1,37 +1,76 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Sourced by labs A and A2: a libvirtd of our own, without systemd, in a private mount namespace, so that
-# nothing of the machine's /etc/libvirt, /run/libvirt and /var/lib/libvirt is touched or seen.
-# Provides: W (scratch folder), tap_ok/tap_plan, start_libvirtd, stop_libvirtd, define_domain, poll.
+# A libvirtd of a lab's own, without systemd, in a private mount namespace: nothing of the machine's
+# /etc/libvirt, /run/libvirt and /var/lib/libvirt is touched or seen. Sourced after lib.sh by labs A
+# and A2. $S is a scratch folder under /tmp (paths of sockets are short), $W keeps the logs.
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-O=${O:-build}
-case $O in /*) ;; *) O=$top/$O ;; esac
-VMTRACE=${VMTRACE:-$O/vmtrace}
-LAB_CACHE=${LAB_CACHE:-/tmp/vmtrace-lab-cache}
-tap_count=0 tap_failed=0
-
-skip_all() {
-    echo "1..1"
-    echo "ok 1 - $1 # SKIP $2"
-    exit 0
-}
-
-# tap_ok NAME COMMAND...: one result; what the command printed is shown when it fails.
-tap_ok() {
-    local name=$1 output
-    shift
-    tap_count=$((tap_count + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $tap_count - $name"
-    else
-        tap_failed=$((tap_failed + 1))
-        echo "not ok $tap_count - $name"
-        sed 's/^/# /' <<<"$output"
+# enter_namespace NAME: starts the lab again inside; returns there, with lab_begin done.
+enter_namespace() {
+    lab_begin "$1"
+    need libvirtd virsh qemu-system-x86_64 unshare jq
+    need_vmtrace
+    [ "$(id -u)" -eq 0 ] || skip_all "needs root"
+    if [ -z "${LAB_NAMESPACE:-}" ]; then
+        unshare -m true 2>/dev/null || skip_all "mount namespaces are not allowed here"
+        trap - EXIT
+        LAB_NAMESPACE=1 exec unshare -m --propagation private "$0"
     fi
+    S=$(mktemp -d /tmp/vmtrace-lab.XXXXXX)
+    trap leave_namespace EXIT
+    private_folders >"$W/mount.log" 2>&1 || skip_all "bind mounts: $(tail -n 1 "$W/mount.log")"
+    export VMTRACE_RUNTIME_DIR=$S/sessions LIBVIRT_DEFAULT_URI=qemu:///system
+    unset XDG_RUNTIME_DIR
 }
-tap_plan() {
-    echo "1..$tap_count"
-    [ "$tap_failed" -eq 0 ]
+
+leave_namespace() {
+    "$VMTRACE" stop -q >/dev/null 2>&1
+    end_domain
+    stop_libvirtd
+    cp "$S/libvirtd.log" "$W/libvirtd.log" 2>/dev/null
+    lab_cleanup
+    rm -rf --one-file-system "$S" # the namespace and its mounts end with this process
+}
+
+private_folders() {
+    local d
+    mkdir -p "$S"/{etc,run,lib,sessions} "${LAB_CACHE:=/tmp/vmtrace-lab-cache}"
+    cp /etc/passwd /etc/group "$S"
+    # libvirtd asks for this user even when it runs everything as root.
+    grep -q '^libvirt-qemu:' "$S/group" || echo 'libvirt-qemu:x:64055:' >>"$S/group"
+    grep -q '^libvirt-qemu:' "$S/passwd" ||
+        echo 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin' >>"$S/passwd"
+    mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt || return 1
+    for d in "passwd /etc/passwd" "group /etc/group" "etc /etc/libvirt" "run /run/libvirt" \
+        "lib /var/lib/libvirt"; do
+        mount --bind "$S/${d% *}" "${d#* }" || return 1
+    done
+    mount --bind "$LAB_CACHE" /var/cache/libvirt # what QEMU can do is asked once (8 s)
+}
+
+start_libvirtd() {
+    printf '%s\n' 'user = "root"' 'group = "root"' 'dynamic_ownership = 0' 'remember_owner = 0' \
+        'security_driver = "none"' 'cgroup_controllers = []' 'namespaces = []' 'stdio_handler = "file"' \
+        >/etc/libvirt/qemu.conf
+    printf '%s\n' 'auth_unix_rw = "none"' "log_outputs = \"2:file:$S/libvirtd.log\"" >"$S/libvirtd.conf"
+    libvirtd -d -f "$S/libvirtd.conf" -p "$S/libvirtd.pid" >>"$W/libvirtd.out" 2>&1 || return 1
+    poll 60 virsh version
+}
+
+libvirtd_pid() { cat "$S/libvirtd.pid" 2>/dev/null; }
+
+stop_libvirtd() {
+    local pid
+    pid=$(libvirtd_pid) || return 0
+    kill "$pid" 2>/dev/null
+    poll 10 test ! -e "/proc/$pid" || kill -9 "$pid" 2>/dev/null
+    rm -f "$S/libvirtd.pid"
+}
+
+# QEMU outlives libvirtd: it is ended by the pid that libvirt wrote down.
+end_domain() {
+    local pid
+    pid=$(cat /run/libvirt/qemu/web01.pid 2>/dev/null) || return 0
+    virsh -q destroy web01 >/dev/null 2>&1
+    [ -n "$pid" ] && grep -qa "guest=web01" "/proc/$pid/cmdline" 2>/dev/null && kill -9 "$pid"
 }
 
 # poll SECONDS COMMAND...: until it succeeds.
@@ -46,61 +85,24 @@ poll() {
     return 1
 }
 
-# Runs the lab again inside the namespace, with a hard timeout.
-enter_lab() {
-    local name=$1 seconds=$2 program
-    [ -n "${LAB_INSIDE:-}" ] && return 0
-    [ "$(id -u)" -eq 0 ] || skip_all "$name" "needs root"
-    [ -x "$VMTRACE" ] || skip_all "$name" "$VMTRACE is not built"
-    for program in libvirtd virsh qemu-system-x86_64 unshare jq; do
-        command -v $program >/dev/null || skip_all "$name" "$program is not installed"
-    done
-    unshare -m true 2>/dev/null || skip_all "$name" "mount namespaces are not allowed here"
-    W=$(mktemp -d /tmp/vmtrace-lab.XXXXXX)
-    export LAB_INSIDE=1 W O VMTRACE
-    timeout -k 10 "$seconds" unshare -m --propagation private "$0"
+# check DESCRIPTION COMMAND...: a test; what the command printed is shown when it fails.
+check() {
+    local description=$1
+    shift
+    timeout 60 "$@" >"$W/check.out" 2>&1
     local status=$?
-    # What is left after the timeout: only processes that name our scratch folder.
-    local pid
-    for pid in /proc/[0-9]*; do
-        tr '\0' ' ' <"$pid/cmdline" 2>/dev/null | grep -qF "$W" && kill -9 "${pid#/proc/}" 2>/dev/null
-    done
-    [ $status -eq 0 ] || tail -n 20 "$W/libvirtd.log" 2>/dev/null | sed 's/^/# /'
-    rm -rf "$W"
-    exit $status
+    ok $status "$description"
+    [ $status -eq 0 ] || head -n 30 "$W/check.out" | sed 's/^/#   /'
+    return $status
 }
 
-private_folders() {
-    mkdir -p "$W"/{etc,run,lib,cfg} "$LAB_CACHE"
-    cp /etc/passwd "$W/passwd" && cp /etc/group "$W/group"
-    grep -q '^libvirt-qemu:' "$W/group" || echo 'libvirt-qemu:x:64055:' >>"$W/group"
-    grep -q '^libvirt-qemu:' "$W/passwd" ||
-        echo 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin' >>"$W/passwd"
-    mount --bind "$W/passwd" /etc/passwd && mount --bind "$W/group" /etc/group || return 1
-    mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt
-    mount --bind "$W/etc" /etc/libvirt && mount --bind "$W/run" /run/libvirt &&
-        mount --bind "$W/lib" /var/lib/libvirt && mount --bind "$LAB_CACHE" /var/cache/libvirt
-}
+# list_value JQ_EXPRESSION: of the last list_json.
+list_json() { timeout 20 "$VMTRACE" list --format json "$@" >"$W/list.json" 2>"$W/list.err"; }
+list_value() { jq -r "$1" "$W/list.json" 2>/dev/null; }
 
-start_libvirtd() {
-    printf '%s\n' 'user = "root"' 'group = "root"' 'dynamic_ownership = 0' 'remember_owner = 0' \
-        'security_driver = "none"' 'cgroup_controllers = []' 'namespaces = []' 'stdio_handler = "file"' \
-        >/etc/libvirt/qemu.conf
-    printf '%s\n' 'auth_unix_rw = "none"' "log_outputs = \"2:file:$W/libvirtd.log\"" >"$W/libvirtd.conf"
-    libvirtd -d -f "$W/libvirtd.conf" -p "$W/libvirtd.pid" >>"$W/libvirtd.out" 2>&1 || return 1
-    poll 60 virsh -c qemu:///system version
-}
-
-stop_libvirtd() {
-    local pid
-    pid=$(cat "$W/libvirtd.pid" 2>/dev/null) || return 0
-    kill "$pid" 2>/dev/null
-    poll 10 test ! -e "/proc/$pid" || kill -9 "$pid" 2>/dev/null
-}
-
-# define_domain TYPE CPU_XML: web01 that runs its firmware (SeaBIOS) and nothing else.
+# define_domain TYPE CPU_XML: web01, which runs its firmware (SeaBIOS) and nothing else.
 define_domain() {
-    cat >"$W/web01.xml" <<EOF
+    cat >"$S/web01.xml" <<EOF
 <domain type='$1'>
   <name>web01</name>
   <uuid>4dea22b3-1d52-4d8f-a2a5-6f2c1b0c9a01</uuid>
@@ -113,10 +115,10 @@ define_domain() {
   <clock offset='utc'/>
   <devices>
     <emulator>/usr/bin/qemu-system-x86_64</emulator>
-    <serial type='file'><source path='$W/web01.serial'/></serial>
+    <serial type='file'><source path='$S/web01.serial'/></serial>
     <controller type='virtio-serial'/>
     <channel type='unix'>
-      <source mode='bind' path='$W/web01.agent.sock'/>
+      <source mode='bind' path='$S/web01.agent.sock'/>
       <target type='virtio' name='org.vmtrace.agent.0'/>
     </channel>
     <controller type='usb' model='none'/>
@@ -124,5 +126,5 @@ define_domain() {
   </devices>
 </domain>
 EOF
-    virsh -q -c qemu:///system define "$W/web01.xml"
+    virsh -q define "$S/web01.xml"
 }

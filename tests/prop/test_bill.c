@@ -14,7 +14,7 @@
 
 #define HLT  12u
 #define IO   30u
-#define MSEC 1000000u
+#define MSEC UINT64_C(1000000)
 
 static void assert_balanced(const struct vmt_bill *b)
 {
@@ -111,6 +111,39 @@ static void loss_is_residual(void **state)
 	free(b);
 }
 
+/* An exit before a loss is handed out behind it. */
+static void exit_before_the_loss_ends_guest_time(void **state)
+{
+	struct vmt_event e[] = { vmt_make_entry(0, 100), vmt_make_loss(400, 5),
+				 vmt_make_exit(0, 300, 0, IO, 1), vmt_make_entry(0, 1100) };
+	struct vmt_bill *b;
+	size_t nr;
+
+	(void)state;
+	e[2].has &= ~(uint32_t)(VMT_HAS_DURATION | VMT_HAS_PARTS);
+	b = bill_of(e, 4, 100, 1200, true, true, &nr);
+	assert_int_equal(b->guest_ns, 200 + 100);
+	assert_int_equal(b->residual_ns, 800);
+	free(b);
+}
+
+static void helper_threads_have_no_bill(void **state)
+{
+	struct vmt_event e[] = { vmt_make_entry(0, 100), vmt_make_entry(0, 100) };
+	struct vmt_bill *b;
+	size_t nr;
+
+	(void)state;
+	e[0].type = e[1].type = VMT_EVENT_SWITCH;
+	e[0].has &= ~(uint32_t)VMT_HAS_VCPU;
+	e[0].tid = 99;
+	b = bill_of(e, 2, 0, 1000, true, true, &nr);
+	assert_int_equal(nr, 1);
+	assert_int_equal(b->tid, 1000);
+	assert_int_equal(b->residual_ns, 1000); /* nothing is known but that it exists */
+	free(b);
+}
+
 static void loss_of_another_thread_does_not_matter(void **state)
 {
 	struct vmt_event e[] = { vmt_make_entry(0, 100), vmt_make_loss(400, 5),
@@ -156,7 +189,7 @@ static void failed_entry_is_no_guest_time(void **state)
 	free(b);
 }
 
-/* An exit that spans a pause is handed out after the marks. */
+/* An exit that spans a pause is handed out after the marks; marks may come early. */
 static void pause_is_stopped(void **state)
 {
 	struct vmt_event e[] = {
@@ -169,6 +202,12 @@ static void pause_is_stopped(void **state)
 
 	(void)state;
 	e[3].blocked_part_ns = 6000;
+	b = bill_of(e, 6, 0, 20000, true, true, &nr);
+	assert_int_equal(b->stopped_ns, 5000 + 8000);
+	free(b);
+	e[0] = vmt_make_mark(2000, "paused");
+	e[1] = vmt_make_mark(7000, "resumed");
+	e[2] = vmt_make_entry(0, 0);
 	b = bill_of(e, 6, 0, 20000, true, true, &nr);
 	assert_int_equal(b->guest_ns, 1000 + 2000);
 	assert_int_equal(b->stopped_ns, 5000 + 8000);
@@ -209,6 +248,22 @@ static void thread_learns_its_vcpu(void **state)
 	assert_int_equal(b->vcpu, 3);
 	assert_int_equal(b->exits, 2);
 	assert_int_equal(b->guest_ns, 100);
+	free(b);
+}
+
+/* A capture, or --time, that ends inside an exit. */
+static void exit_is_cut_off_at_the_end(void **state)
+{
+	struct vmt_event e[] = { vmt_make_entry(0, 0), vmt_make_exit(0, 500, 10000, IO, 1) };
+	struct vmt_bill *b;
+	size_t nr;
+
+	(void)state;
+	e[1].userspace_part_ns = 400;
+	b = bill_of(e, 2, 0, 1500, true, true, &nr);
+	assert_int_equal(b->guest_ns, 500);
+	assert_int_equal(b->userspace_ns, 400);
+	assert_int_equal(b->exits_ns, 600);
 	free(b);
 }
 
@@ -262,7 +317,7 @@ static void any_stream_balances(void **state)
 	for (unsigned int round = 0; round < 300; round++) {
 		struct vcpu_state vcpus[4] = { { 0 } };
 		struct vmt_bill_set *set = vmt_bill_new();
-		uint64_t first, last;
+		uint64_t first, last, end;
 		struct vmt_bill *bills;
 		size_t n = 1 + vmt_test_random(&seed) % 2000, nr;
 
@@ -277,8 +332,10 @@ static void any_stream_balances(void **state)
 				events[i].duration_ns = vmt_test_random(&seed);
 			assert_true(vmt_bill_event(set, &events[i], VMX_CLASS_IO));
 		}
-		if (!vmt_bill_span(set, &first, &last))
-			first = last = 0;
+		if (!vmt_bill_span(set, &first, &last, &end))
+			first = last = end = 0;
+		if (round % 4 == 1)
+			last = end; /* else what ends later is cut off */
 		bills = vmt_bill_finish(set, first - first % 1000, last, round & 1, round & 2, &nr);
 		assert_non_null(bills);
 		for (size_t i = 0; i < nr; i++) {
@@ -317,12 +374,15 @@ int main(void)
 		cmocka_unit_test(parts_of_an_exit),
 		cmocka_unit_test(without_switches_hlt_is_halted),
 		cmocka_unit_test(loss_is_residual),
+		cmocka_unit_test(exit_before_the_loss_ends_guest_time),
+		cmocka_unit_test(helper_threads_have_no_bill),
 		cmocka_unit_test(loss_of_another_thread_does_not_matter),
 		cmocka_unit_test(exit_without_duration_is_residual),
 		cmocka_unit_test(failed_entry_is_no_guest_time),
 		cmocka_unit_test(pause_is_stopped),
 		cmocka_unit_test(late_vcpu_knows_of_the_pause),
 		cmocka_unit_test(thread_learns_its_vcpu),
+		cmocka_unit_test(exit_is_cut_off_at_the_end),
 		cmocka_unit_test(any_stream_balances),
 		cmocka_unit_test(vcpus_are_bounded),
 	};

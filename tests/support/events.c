@@ -72,9 +72,7 @@ struct vmt_key vmt_make_key(enum vmt_key_kind kind, uint64_t number, enum vmt_ac
 
 struct vmt_report_options vmt_make_options(void)
 {
-	return (struct vmt_report_options){ .domain_filter = UINT_MAX,
-					    .vcpu_mask_lo = UINT64_MAX,
-					    .storms = true };
+	return (struct vmt_report_options){ .storms = true };
 }
 
 struct vmt_input_facts vmt_make_facts(uint64_t start_ns, uint64_t stop_ns, unsigned int vcpus)

@@ -2,7 +2,6 @@
 #ifndef VMT_SUPPORT_EVENTS_H
 #define VMT_SUPPORT_EVENTS_H
 
-#include <limits.h>
 #include <stdint.h>
 
 #include "decode/analyze/report.h"

@@ -173,6 +173,27 @@ void vmt_sample_free(struct vmt_sample *s)
 	memset(s, 0, sizeof(*s));
 }
 
+struct vmt_store_writer *vmt_sample_create(const char *path,
+					   const struct vmt_store_options *options)
+{
+	struct vmt_store_writer *w;
+
+	if (vmt_store_create(&w, path, options, NULL) != 0)
+		abort();
+	return w;
+}
+
+struct vmt_store_reader *vmt_sample_open(const char *path)
+{
+	struct vmt_reader *reader;
+	struct vmt_store_reader *store;
+
+	if (vmt_reader_open(&reader, path, NULL, NULL) != 0 ||
+	    vmt_store_open(&store, reader, NULL) != 0)
+		abort();
+	return store;
+}
+
 static struct {
 	const uint8_t *bytes;
 	size_t left;

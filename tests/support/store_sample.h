@@ -49,6 +49,11 @@ struct vmt_sample vmt_sample_make(const char *path, const struct vmt_store_optio
 				  const struct vmt_sample_options *options);
 void vmt_sample_free(struct vmt_sample *sample);
 
+/* A new .vmt, and one to be read. */
+struct vmt_store_writer *vmt_sample_create(const char *path,
+					   const struct vmt_store_options *options);
+struct vmt_store_reader *vmt_sample_open(const char *path);
+
 /* A reader over bytes in memory, as from a pipe. The bytes stay the caller's. */
 struct vmt_reader *vmt_sample_reader(const uint8_t *bytes, size_t len);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The .vmt container: every kind of payload there and back, options, limits, the ring, copies. */
+/* The .vmt container: every kind of payload there and back, and what files are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 
 #include "decode/store/layout.h"
 #include "decode/store/store.h"
+#include "tests/support/store_sample.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -45,27 +46,6 @@ static int remove_files(void **state)
 	unlink(path);
 	unlink(copy_path);
 	return 0;
-}
-
-static struct vmt_store_writer *create(const struct vmt_store_options *options)
-{
-	struct vmt_diag diag = { 0 };
-	struct vmt_store_writer *w = NULL;
-
-	if (vmt_store_create(&w, path, options, &diag) != 0)
-		fail_msg("%s; %s", diag.what, diag.cure);
-	return w;
-}
-
-static struct vmt_store_reader *open_store(const char *name)
-{
-	struct vmt_reader *reader = NULL;
-	struct vmt_store_reader *store = NULL;
-	struct vmt_diag diag = { 0 };
-
-	assert_int_equal(vmt_reader_open(&reader, name, NULL, &diag), 0);
-	assert_int_equal(vmt_store_open(&store, reader, &diag), 0);
-	return store;
 }
 
 static struct vmt_item next_of(struct vmt_store_reader *store, enum vmt_item_type type)
@@ -128,7 +108,7 @@ static int append_struct(struct vmt_store_writer *w, enum vmt_chunk_type type, c
 
 static void every_kind_comes_back(const struct vmt_store_options *options)
 {
-	struct vmt_store_writer *w = create(options);
+	struct vmt_store_writer *w = vmt_sample_create(path, options);
 	struct vmt_ring_attr attr = { 2, 4711, 0x10486, 0, VMT_RING_FLAG_SAMPLE_ID_ALL, 7 };
 	uint64_t ids[3] = { 11, 12, UINT64_MAX };
 	struct vmt_anchor anchor = { .host_tsc_before = 1, .time_shift = 5, .cpu = 3 };
@@ -150,7 +130,7 @@ static void every_kind_comes_back(const struct vmt_store_options *options)
 	assert_int_equal(vmt_store_loss(w, 4, "Odd\x1bKind", 1, UINT64_MAX, 0, NULL), 0);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
 
-	store = open_store(path);
+	store = vmt_sample_open(path);
 	item = next_of(store, VMT_ITEM_SESSION);
 	assert_text(&item, "{\"schema\":\"vmtrace-session/1\"}");
 	item = next_of(store, VMT_ITEM_ATTR);
@@ -244,13 +224,13 @@ static void files_are_private_and_exclusive(void **state)
 
 	(void)state;
 	umask(0);
-	vmt_store_abandon(create(&options));
+	vmt_store_abandon(vmt_sample_create(path, &options));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(vmt_store_create(&w, path, &options, &diag), VMT_E_EXISTS);
 	assert_string_not_equal(diag.cure, "");
 	options.force = true;
-	vmt_store_abandon(create(&options));
+	vmt_store_abandon(vmt_sample_create(path, &options));
 }
 
 static void links_are_replaced_not_followed(void **state)
@@ -263,7 +243,7 @@ static void links_are_replaced_not_followed(void **state)
 	assert_int_equal(symlink(copy_path, path), 0);
 	assert_int_equal(vmt_store_create(&w, path, &options, NULL), VMT_E_EXISTS);
 	options.force = true;
-	vmt_store_abandon(create(&options));
+	vmt_store_abandon(vmt_sample_create(path, &options));
 	assert_int_equal(lstat(path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_equal(lstat(copy_path, &st), -1);
@@ -289,362 +269,10 @@ static void what_is_no_store_is_refused(void **state)
 	assert_int_equal(vmt_reader_open(&reader, folder, NULL, &diag), VMT_E_IO);
 }
 
-/* Reads all: how many RECORDS, which first and last number they hold, what was lost. */
-struct seen {
-	size_t records, sessions, attrs, formats, losses;
-	uint32_t first, last;
-	uint64_t lost_records, lost_chunks;
-	char kinds[128];
-	bool metadata_first; /* SESSION, ATTR and FORMAT stood before the first RECORDS */
-	bool closed;
-};
-
-static void see_loss(struct seen *seen, const struct vmt_item *item)
-{
-	seen->losses++;
-	seen->lost_records += item->lost_records;
-	seen->lost_chunks += item->lost_chunks;
-	if (strlen(seen->kinds) + strlen(item->loss_kind) + 2 < sizeof(seen->kinds)) {
-		strcat(seen->kinds, item->loss_kind);
-		strcat(seen->kinds, " ");
-	}
-}
-
-static struct seen see_store(struct vmt_store_reader *store)
-{
-	struct seen seen = { 0 };
-	struct vmt_item item;
-
-	while (vmt_store_next(store, &item, NULL) == 1) {
-		switch (item.type) {
-		case VMT_ITEM_RECORDS:
-			memcpy(&seen.last, item.data + 8, sizeof(seen.last));
-			if (!seen.records++) {
-				seen.first = seen.last;
-				seen.metadata_first = seen.sessions && seen.attrs && seen.formats;
-			}
-			break;
-		case VMT_ITEM_SESSION:
-			seen.sessions++;
-			break;
-		case VMT_ITEM_ATTR:
-			seen.attrs++;
-			break;
-		case VMT_ITEM_FORMAT:
-			seen.formats++;
-			break;
-		case VMT_ITEM_LOSS:
-			see_loss(&seen, &item);
-			break;
-		case VMT_ITEM_END:
-			seen.closed = true;
-			break;
-		default:
-			break;
-		}
-	}
-	assert_balanced(store);
-	vmt_store_close(store);
-	return seen;
-}
-
-static void put_metadata(struct vmt_store_writer *w)
-{
-	struct vmt_ring_attr attr = { .type = 2, .config = 1 };
-	uint64_t id = 1;
-
-	assert_int_equal(vmt_store_session(w, "{}", NULL), 0);
-	assert_int_equal(vmt_store_attr(w, &attr, &id, 1, NULL), 0);
-	assert_int_equal(vmt_store_format(w, "name: kvm_exit", NULL), 0);
-}
-
-/* n seconds, each with one RECORDS chunk of 128 records and a ROUND. */
-static void put_seconds(struct vmt_store_writer *w, uint32_t from, uint32_t n)
-{
-	uint8_t records[128 * 32];
-
-	for (uint32_t i = from; i < from + n; i++) {
-		fill_records(records, 128, i);
-		assert_int_equal(append_records(w, records, sizeof(records), i * SECOND, NULL), 0);
-		assert_int_equal(vmt_store_round(w, i * SECOND, NULL), 0);
-	}
-}
-
-static void metadata_is_repeated_and_delivered_once(void **state)
-{
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ .segment_bytes = 16384 });
-	struct seen seen;
-
-	(void)state;
-	put_metadata(w);
-	put_seconds(w, 1, 100);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	seen = see_store(open_store(path));
-	assert_int_equal(seen.records, 100);
-	assert_int_equal(seen.attrs, 1);
-	assert_int_equal(seen.formats, 1);
-	assert_in_range(seen.sessions, 20, 30);
-	assert_true(seen.closed);
-	assert_int_equal(seen.losses, 0);
-}
-
-/* Offset of the first block behind the first that the file system holds data for. */
-static off_t first_data_behind_head(void)
-{
-	int fd = open(path, O_RDONLY);
-	off_t at = lseek(fd, 65536, SEEK_DATA);
-
-	close(fd);
-	return at;
-}
-
-static void a_ring_keeps_the_newest(void **state)
-{
-	struct vmt_store_options options = { .keep_ns = 20 * SECOND };
-	struct vmt_store_writer *w = create(&options);
-	struct stat st;
-	struct seen seen;
-	char command[128];
-	FILE *cat;
-	struct vmt_reader *reader;
-	struct vmt_store_reader *store;
-
-	(void)state;
-	if (vmt_store_totals(w).keep_unsupported) {
-		vmt_store_abandon(w);
-		skip();
-	}
-	put_metadata(w);
-	put_seconds(w, 1, 1000);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(st.st_size > 4000000);
-	assert_true(first_data_behind_head() > st.st_size - 300000);
-	/* Not yet closed: it is readable at any time. */
-	seen = see_store(open_store(path));
-	assert_int_equal(seen.last, 1000);
-	assert_in_range(seen.first, 960, 980);
-	assert_int_equal(seen.records, seen.last - seen.first + 1);
-	assert_true(seen.metadata_first);
-	assert_string_equal(seen.kinds, "keep truncated ");
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	snprintf(command, sizeof(command), "cat %s", path);
-	cat = popen(command, "r");
-	assert_non_null(cat);
-	assert_int_equal(vmt_reader_from_fd(&reader, dup(fileno(cat)), NULL, NULL), 0);
-	assert_int_equal(vmt_store_open(&store, reader, NULL), 0);
-	seen = see_store(store);
-	pclose(cat);
-	assert_int_equal(seen.last, 1000);
-	assert_in_range(seen.first, 960, 980);
-	assert_true(seen.metadata_first);
-	assert_true(seen.closed);
-	assert_string_equal(seen.kinds, "keep ");
-}
-
-static void a_ring_keeps_to_its_size(void **state)
-{
-	struct vmt_store_options options = { .keep_ns = 1000000 * SECOND, .limit_bytes = 262144 };
-	struct vmt_store_writer *w = create(&options);
-	struct vmt_store_totals totals;
-	struct seen seen;
-
-	(void)state;
-	if (vmt_store_totals(w).keep_unsupported) {
-		vmt_store_abandon(w);
-		skip();
-	}
-	put_metadata(w);
-	put_seconds(w, 1, 1000);
-	totals = vmt_store_totals(w);
-	assert_int_equal(totals.lost_chunks, 0);
-	assert_true(totals.file_bytes - totals.dropped_bytes <= 262144);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_true(first_data_behind_head() > (off_t)totals.dropped_bytes - 4096);
-	seen = see_store(open_store(path));
-	assert_int_equal(seen.last, 1000);
-	assert_in_range(seen.records, 40, 62);
-	assert_true(seen.metadata_first);
-}
-
-static int cannot_punch(int fd, int mode, off_t offset, off_t len)
-{
-	(void)fd;
-	(void)mode;
-	(void)offset;
-	(void)len;
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
-static void a_ring_that_cannot_drop_says_so(void **state)
-{
-	struct vmt_io_ops ops = vmt_io_system;
-	struct vmt_store_options options = { .ops = &ops, .keep_ns = SECOND };
-	struct vmt_store_writer *w = NULL;
-	struct vmt_diag diag = { 0 };
-
-	(void)state;
-	ops.fallocate = cannot_punch;
-	assert_int_equal(vmt_store_create(&w, path, &options, &diag), 0);
-	assert_int_equal(diag.code, VMT_E_UNSUPPORTED);
-	assert_true(vmt_store_totals(w).keep_unsupported);
-	put_metadata(w);
-	put_seconds(w, 1, 50);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_int_equal(see_store(open_store(path)).records, 50);
-}
-
-static void the_limit_holds_and_the_loss_is_told(void **state)
-{
-	struct vmt_store_options options = { .limit_bytes = 65536 };
-	struct vmt_store_writer *w = create(&options);
-	uint8_t records[128 * 32];
-	size_t written = 0, refused = 0;
-	struct stat st;
-	struct seen seen;
-
-	(void)state;
-	put_metadata(w);
-	fill_records(records, 128, 1);
-	for (int i = 0; i < 40; i++) {
-		int err = append_records(w, records, sizeof(records), SECOND, NULL);
-
-		assert_true(err == 0 || err == VMT_E_FULL);
-		written += err == 0;
-		refused += err != 0;
-	}
-	assert_int_equal(written, 15);
-	assert_int_equal(vmt_store_totals(w).lost_chunks, refused);
-	assert_int_equal(vmt_store_totals(w).lost_records, refused * 128);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(st.st_size <= 65536);
-	seen = see_store(open_store(path));
-	assert_int_equal(seen.records, written);
-	assert_int_equal(seen.lost_records, refused * 128);
-	assert_int_equal(seen.lost_chunks, refused);
-	assert_string_equal(seen.kinds, "size-limit ");
-	assert_true(seen.closed);
-}
-
-static uint64_t free_now;
-
-static int pretend_free(int fd, uint64_t *bytes)
-{
-	(void)fd;
-	*bytes = free_now;
-	return 0;
-}
-
-static void the_guard_stops_and_goes_on(void **state)
-{
-	struct vmt_io_ops ops = vmt_io_system;
-	struct vmt_store_options options = { .ops = &ops, .min_free_bytes = 1000 };
-	struct vmt_store_writer *w;
-	uint8_t records[32];
-	struct vmt_diag diag = { 0 };
-	struct seen seen;
-
-	(void)state;
-	ops.free_bytes = pretend_free;
-	fill_records(records, 1, 1);
-	free_now = 999;
-	w = create(&options);
-	assert_int_equal(append_records(w, records, 32, SECOND, &diag), VMT_E_FULL);
-	assert_string_not_equal(diag.cure, "");
-	free_now = 1000;
-	while (append_records(w, records, 32, SECOND, NULL) == VMT_E_FULL)
-		usleep(50000);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	seen = see_store(open_store(path));
-	assert_int_equal(seen.records, 1);
-	assert_string_equal(seen.kinds, "free-space ");
-	assert_true(seen.lost_records >= 1);
-}
-
-static void a_snapshot_copies_a_window_of_a_live_file(void **state)
-{
-	struct vmt_store_snapshot options = { .from_ns = 61 * SECOND };
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ 0 });
-	struct vmt_store_totals totals;
-	struct vmt_diag diag = { 0 };
-	struct seen seen;
-
-	(void)state;
-	put_metadata(w);
-	put_seconds(w, 1, 100);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, &totals, &diag), 0);
-	seen = see_store(open_store(copy_path));
-	assert_int_equal(seen.records, 40);
-	assert_int_equal(seen.first, 61);
-	assert_int_equal(seen.last, 100);
-	assert_true(seen.metadata_first);
-	assert_true(seen.closed);
-	assert_int_equal(seen.losses, 0);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, &diag), VMT_E_EXISTS);
-	options.store.force = true;
-	options.from_ns = 0;
-	options.to_ns = 5 * SECOND;
-	put_seconds(w, 101, 3);
-	vmt_diag_clear(&diag);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, &diag), 0);
-	seen = see_store(open_store(copy_path));
-	assert_int_equal(seen.records, 5);
-	vmt_store_abandon(w);
-}
-
-static void a_failed_snapshot_leaves_the_old_one(void **state)
-{
-	struct vmt_store_snapshot options = { .store = { .force = true, .limit_bytes = 65536 } };
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ 0 });
-	int fd = open(copy_path, O_CREAT | O_WRONLY, 0600);
-	struct stat st;
-
-	(void)state;
-	assert_int_equal(write(fd, "old", 3), 3);
-	close(fd);
-	put_metadata(w);
-	put_seconds(w, 1, 100);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, NULL), VMT_E_FULL);
-	assert_int_equal(stat(copy_path, &st), 0);
-	assert_int_equal(st.st_size, 3);
-	options.store.force = false;
-	unlink(copy_path);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, NULL), VMT_E_FULL);
-	assert_int_equal(stat(copy_path, &st), -1);
-	vmt_store_abandon(w);
-}
-
-static void the_index_leads_to_a_time(void **state)
-{
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ .segment_bytes = 16384 });
-	struct vmt_store_reader *store;
-	struct vmt_item item;
-	struct seen seen;
-
-	(void)state;
-	put_metadata(w);
-	put_seconds(w, 1, 100);
-	store = open_store(path);
-	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), VMT_E_UNSUPPORTED);
-	assert_int_equal(see_store(store).records, 100);
-	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	store = open_store(path);
-	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), 0);
-	seen = see_store(store);
-	assert_in_range(seen.first, 86, 90);
-	assert_int_equal(seen.last, 100);
-	assert_true(seen.metadata_first);
-	assert_int_equal(seen.losses, 0);
-	store = open_store(path);
-	assert_int_equal(vmt_store_next(store, &item, NULL), 1);
-	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), VMT_E_UNSUPPORTED);
-	assert_int_equal(see_store(store).records, 100);
-}
-
 static void later_versions_are_stepped_over(void **state)
 {
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ .file_id = 5 });
+	struct vmt_store_writer *w =
+		vmt_sample_create(path, &(struct vmt_store_options){ .file_id = 5 });
 	struct vmt_store_header h = { .version = VMT_STORE_VERSION,
 				      .type = 999,
 				      .header_len = VMT_STORE_HEADER,
@@ -664,7 +292,7 @@ static void later_versions_are_stepped_over(void **state)
 	fd = open(path, O_WRONLY | O_APPEND);
 	assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
 	close(fd);
-	store = open_store(path);
+	store = vmt_sample_open(path);
 	next_of(store, VMT_ITEM_SESSION);
 	next_of(store, VMT_ITEM_SESSION);
 	item = next_of(store, VMT_ITEM_LOSS);
@@ -679,7 +307,7 @@ static void later_versions_are_stepped_over(void **state)
 
 static void wrong_chunks_are_refused(void **state)
 {
-	struct vmt_store_writer *w = create(&(struct vmt_store_options){ 0 });
+	struct vmt_store_writer *w = vmt_sample_create(path, &(struct vmt_store_options){ 0 });
 	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_END, .cpu = -1 };
 
 	(void)state;
@@ -701,15 +329,6 @@ int main(void)
 		cmocka_unit_test_teardown(files_are_private_and_exclusive, remove_files),
 		cmocka_unit_test_teardown(links_are_replaced_not_followed, remove_files),
 		cmocka_unit_test_teardown(what_is_no_store_is_refused, remove_files),
-		cmocka_unit_test_teardown(metadata_is_repeated_and_delivered_once, remove_files),
-		cmocka_unit_test_teardown(a_ring_keeps_the_newest, remove_files),
-		cmocka_unit_test_teardown(a_ring_keeps_to_its_size, remove_files),
-		cmocka_unit_test_teardown(a_ring_that_cannot_drop_says_so, remove_files),
-		cmocka_unit_test_teardown(the_limit_holds_and_the_loss_is_told, remove_files),
-		cmocka_unit_test_teardown(the_guard_stops_and_goes_on, remove_files),
-		cmocka_unit_test_teardown(a_snapshot_copies_a_window_of_a_live_file, remove_files),
-		cmocka_unit_test_teardown(a_failed_snapshot_leaves_the_old_one, remove_files),
-		cmocka_unit_test_teardown(the_index_leads_to_a_time, remove_files),
 		cmocka_unit_test_teardown(later_versions_are_stepped_over, remove_files),
 		cmocka_unit_test_teardown(wrong_chunks_are_refused, remove_files),
 	};

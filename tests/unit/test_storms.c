@@ -142,7 +142,7 @@ static void late_key_is_still_tracked(void **state)
 	const struct vmt_report *r;
 
 	(void)state;
-	for (uint64_t i = 0; i < 2 * VMT_STORM_SERIES; i++)
+	for (uint64_t i = 0; i < UINT64_C(2) * VMT_STORM_SERIES; i++)
 		add(&s, IO, vmt_make_key(VMT_KEY_PORT, 0x1000 + i, VMT_ACCESS_READ), i, 4 * SEC + i,
 		    10 + i % 7, NULL);
 	add(&s, IO, port, 7 * SEC, 8 * SEC, 20000, NULL);

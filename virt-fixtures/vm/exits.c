@@ -8,6 +8,10 @@
  * Life: {"state":"ready",...} once VM and vCPU threads exist; with --wait FILE nothing runs until
  * FILE appears ("-": until a line is read from standard input); {"state":"done",...} after the last
  * exit; with --linger FILE the VM then stays (debugfs keeps its folder) until FILE appears.
+ *
+ * HLT exits to user space, which resumes the vCPU at once; with --halt-us US the VM has KVM's own
+ * interrupt controller instead, HLT blocks in KVM, and a timer interrupt every US microseconds
+ * wakes vCPU 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +19,7 @@
 #include <linux/kvm.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +41,9 @@ enum {
 	PAGE_BYTES = 0x1000,
 	PORT_SAMPLE = 0x3f9,
 	PORT_END = 0x3fa,
+	STACK_TOP = 0x1000,
+	VECTOR = 0x20, /* of the waking interrupt; its handler is one IRET */
+	HANDLER_GPA = 0x600,
 	MSR_APIC_BASE = 0x1b, /* intercepted by kvm-intel and by kvm-amd alike */
 };
 
@@ -44,6 +52,7 @@ struct options {
 	uint32_t port, leaf, msr;
 	unsigned int vcpus;
 	uint64_t tsc_khz; /* 0: as KVM gives it */
+	uint64_t halt_us; /* 0: HLT exits to user space */
 	const char *wait, *linger;
 };
 
@@ -71,6 +80,8 @@ struct vm {
 	uint8_t *ram;
 	struct vcpu vcpus[MAX_VCPUS];
 	pthread_barrier_t born, go;
+	atomic_bool done; /* ends the thread that wakes halted vCPUs */
+	uint64_t wakes;
 };
 
 static _Noreturn void die(const char *what)
@@ -163,9 +174,12 @@ static void emit_hlts(struct program *p, const struct options *o, uint32_t base)
 {
 	size_t top = emit_loop_start(p, o->hlts);
 
+	if (o->halt_us)
+		emit(p, 1, 0xfb); /* sti */
 	p->hlt_rip = here(p, base);
 	emit(p, 1, 0xf4);
 	emit_loop_end(p, top);
+	emit(p, 1, 0xfa); /* cli */
 }
 
 static void emit_rdmsrs(struct program *p, const struct options *o, uint32_t base)
@@ -255,11 +269,49 @@ static void *vcpu_thread(void *context)
 	return NULL;
 }
 
+/* Raises the line of IRQ 0 at the given pace until the guest is done. */
+static void *wake_thread(void *context)
+{
+	struct vm *vm = context;
+	struct timespec pause = { .tv_sec = (time_t)(vm->options.halt_us / 1000000),
+				  .tv_nsec = (long)(vm->options.halt_us % 1000000 * 1000) };
+	struct kvm_irq_level level = { .irq = 0 };
+
+	while (!atomic_load(&vm->done)) {
+		nanosleep(&pause, NULL);
+		level.level = 1;
+		must(ioctl(vm->fd, KVM_IRQ_LINE, &level), "KVM_IRQ_LINE");
+		level.level = 0;
+		must(ioctl(vm->fd, KVM_IRQ_LINE, &level), "KVM_IRQ_LINE");
+		vm->wakes++;
+	}
+	return NULL;
+}
+
+/* KVM's interrupt controllers; the PIC is set up as a guest would: base VECTOR, automatic EOI. */
+static void create_irqchip(struct vm *vm)
+{
+	static const uint8_t iret = 0xcf;
+	struct kvm_irqchip chip = { .chip_id = KVM_IRQCHIP_PIC_MASTER };
+
+	must(ioctl(vm->fd, KVM_CREATE_IRQCHIP, 0), "KVM_CREATE_IRQCHIP");
+	must(ioctl(vm->fd, KVM_GET_IRQCHIP, &chip), "KVM_GET_IRQCHIP");
+	chip.chip.pic.irq_base = VECTOR;
+	chip.chip.pic.imr = 0xfe;
+	chip.chip.pic.auto_eoi = 1;
+	chip.chip.pic.init4 = 1;
+	must(ioctl(vm->fd, KVM_SET_IRQCHIP, &chip), "KVM_SET_IRQCHIP");
+	vm->ram[4 * VECTOR] = HANDLER_GPA & 0xff;
+	vm->ram[4 * VECTOR + 1] = HANDLER_GPA >> 8;
+	vm->ram[HANDLER_GPA] = iret;
+}
+
 static void set_registers(struct vcpu *v)
 {
 	struct kvm_sregs sregs;
 	struct kvm_regs regs = { .rflags = 2,
 				 .rip = code_base(v->id),
+				 .rsp = STACK_TOP - v->id * 0x80,
 				 .rbx = SAMPLE_GPA + v->id * PAGE_BYTES };
 
 	must(ioctl(v->fd, KVM_GET_SREGS, &sregs), "KVM_GET_SREGS");
@@ -324,6 +376,8 @@ static void create_vm(struct vm *vm)
 						      .userspace_addr =
 							      (uint64_t)(uintptr_t)vm->ram };
 	must(ioctl(vm->fd, KVM_SET_USER_MEMORY_REGION, &region), "KVM_SET_USER_MEMORY_REGION");
+	if (vm->options.halt_us)
+		create_irqchip(vm);
 	pthread_barrier_init(&vm->born, NULL, vm->options.vcpus + 1);
 	pthread_barrier_init(&vm->go, NULL, vm->options.vcpus + 1);
 	for (unsigned int i = 0; i < vm->options.vcpus; i++)
@@ -363,8 +417,8 @@ static void print_vcpu(const struct vm *vm, const struct vcpu *v)
 	printf("{\"id\":%u,\"tid\":%d,\"outs\":%" PRIu64 ",\"cpuids\":%u,\"hlts\":%" PRIu64
 	       ",\"rdmsrs\":%u,\"samples_out\":%" PRIu64 ",\"ends\":%" PRIu64
 	       ",\"userspace_exits\":%" PRIu64 ",\"interrupted\":%" PRIu64,
-	       v->id, v->tid, v->outs, o->cpuids, v->hlts, o->rdmsrs, v->samples, v->ends,
-	       v->userspace_exits, v->interrupted);
+	       v->id, v->tid, v->outs, o->cpuids, o->halt_us ? o->hlts : v->hlts, o->rdmsrs,
+	       v->samples, v->ends, v->userspace_exits, v->interrupted);
 	print_rip("out_rip", o->outs, p.out_rip);
 	print_rip("cpuid_rip", o->cpuids, p.cpuid_rip);
 	print_rip("hlt_rip", o->hlts, p.hlt_rip);
@@ -391,8 +445,8 @@ static void print_truth(const struct vm *vm)
 
 	print_head(vm, "done");
 	printf(",\"port\":\"0x%x\",\"leaf\":\"0x%x\",\"msr\":\"0x%x\",\"sample_port\":\"0x%x\","
-	       "\"end_port\":\"0x%x\",\"vcpus\":[",
-	       o->port, o->leaf, o->msr, PORT_SAMPLE, PORT_END);
+	       "\"end_port\":\"0x%x\",\"wakes\":%" PRIu64 ",\"vcpus\":[",
+	       o->port, o->leaf, o->msr, PORT_SAMPLE, PORT_END, vm->wakes);
 	for (unsigned int i = 0; i < o->vcpus; i++) {
 		if (i)
 			printf(",");
@@ -423,7 +477,7 @@ static _Noreturn void usage(void)
 {
 	fputs("usage: exits [--out N] [--cpuid N] [--hlt N] [--rdmsr N] [--samples N]\n"
 	      "             [--port P] [--leaf L] [--msr M] [--vcpus N] [--tsc-khz K]\n"
-	      "             [--wait FILE|-] [--linger FILE|-]\n",
+	      "             [--halt-us US] [--wait FILE|-] [--linger FILE|-]\n",
 	      stderr);
 	exit(2);
 }
@@ -478,6 +532,8 @@ static struct options parse(int argc, char **argv)
 			continue;
 		if (!strcmp(argv[i], "--tsc-khz"))
 			o.tsc_khz = number(argv[i + 1], UINT32_MAX);
+		else if (!strcmp(argv[i], "--halt-us"))
+			o.halt_us = number(argv[i + 1], UINT32_MAX);
 		else if (!strcmp(argv[i], "--wait"))
 			o.wait = argv[i + 1];
 		else if (!strcmp(argv[i], "--linger"))
@@ -485,6 +541,8 @@ static struct options parse(int argc, char **argv)
 		else
 			usage();
 	}
+	if (o.halt_us && o.vcpus > 1) /* the PIC wakes vCPU 0 only */
+		usage();
 	if (!o.vcpus || o.port == PORT_SAMPLE || o.port == PORT_END)
 		usage();
 	return o;
@@ -493,6 +551,7 @@ static struct options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct vm vm;
+	pthread_t waker;
 
 	vm.options = parse(argc, argv);
 	create_vm(&vm);
@@ -501,8 +560,13 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	wait_for(vm.options.wait);
 	pthread_barrier_wait(&vm.go);
+	if (vm.options.halt_us && pthread_create(&waker, NULL, wake_thread, &vm))
+		die("pthread_create");
 	for (unsigned int i = 0; i < vm.options.vcpus; i++)
 		pthread_join(vm.vcpus[i].thread, NULL);
+	atomic_store(&vm.done, true);
+	if (vm.options.halt_us)
+		pthread_join(waker, NULL);
 	print_truth(&vm);
 	wait_for(vm.options.linger);
 	return 0;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_ANALYZE_INPUT_PRIVATE_H
+#define VMT_ANALYZE_INPUT_PRIVATE_H
+
+#include "decode/analyze/input.h"
+#include "decode/correlate/perf_clock.h"
+#include "decode/kvm/merge.h"
+#include "decode/perfdata/perfdata.h"
+#include "decode/store/store.h"
+
+#define INPUT_DOMAINS_MAX 1024
+#define INPUT_MARKS_MAX	  256
+
+/* A mark that waits until the recs before its time have been joined. */
+struct input_mark {
+	uint64_t time_ns;
+	uint32_t domain;
+	const char *name; /* static */
+};
+
+/*
+ * Exactly one of store and perf is set. Recs go through merge into join; marks and file losses are
+ * handed to the join between recs.
+ */
+struct vmt_input {
+	struct vmt_store_reader *store;
+	struct vmt_perfdata *perf;
+	struct vmt_ring_set *ring;
+	struct vmt_catalog *catalog;
+	struct vmt_merge *merge;
+	struct vmt_join *join;
+	struct vmt_input_options options;
+	struct vmt_input_facts facts;
+	struct vmt_domain_info domains[INPUT_DOMAINS_MAX];
+	char *session_json, *host, *kernel, *tool;
+
+	vmt_event_fn *emit;
+	void *context;
+
+	struct input_mark marks[INPUT_MARKS_MAX]; /* by time */
+	size_t nr_marks;
+	bool has_clock;
+	struct vmt_perf_clock clock;
+	bool has_first;
+	uint64_t first_ns, last_ns; /* of the recs */
+	bool has_window_start, has_window_end;
+	uint64_t window_start, window_end;
+	uint64_t records_lost, overflows; /* that records in the rings tell */
+	uint64_t undecoded_bytes;	  /* of RECORDS that could not be decoded */
+};
+
+/* Takes domains, threads and host facts from a session document; a broken one is ignored. */
+void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
+
+/* Queues a MARK item; a broken one is ignored. */
+void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
+
+/* Hands the marks up to a time to the join. */
+void input_marks_until(struct vmt_input *in, uint64_t time_ns);
+
+/* Takes a RECORDS item apart into the merge. */
+void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len);
+
+/* The callback of the merge: context is the input. */
+void input_on_rec(void *context, const struct vmt_rec *rec);
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The session document (docs/FORMAT.md) and marks: JSON from a file of anyone. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/analyze/input_private.h"
+
+/* The first text stays: it may have been handed out. */
+static const char *keep_text(char **slot, const json_t *value)
+{
+	if (!*slot && json_is_string(value))
+		*slot = strdup(json_string_value(value));
+	return *slot;
+}
+
+static uint64_t number(const json_t *value)
+{
+	json_int_t v = json_integer_value(value);
+
+	return v > 0 ? (uint64_t)v : 0;
+}
+
+static void keep_domain_text(const char **slot, const json_t *value)
+{
+	if (!*slot && json_is_string(value))
+		*slot = strdup(json_string_value(value));
+}
+
+static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t index)
+{
+	struct vmt_domain_info *info = &in->domains[index];
+	const json_t *entry;
+	unsigned int nr = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(domain, "vcpus"), i, entry)
+	{
+		uint64_t tid = number(json_object_get(entry, "tid"));
+		uint64_t id = number(json_object_get(entry, "id"));
+
+		nr++;
+		if (tid && tid <= INT32_MAX && id <= INT32_MAX)
+			vmt_join_thread(in->join, (uint32_t)tid, index, (int)id);
+	}
+	if (nr > info->nr_vcpus)
+		info->nr_vcpus = nr;
+	json_array_foreach(json_object_get(domain, "threads"), i, entry)
+	{
+		uint64_t tid = number(json_object_get(entry, "tid"));
+
+		if (tid && tid <= INT32_MAX)
+			vmt_join_thread(in->join, (uint32_t)tid, index, -1);
+	}
+}
+
+static void take_domains(struct vmt_input *in, const json_t *array)
+{
+	const json_t *domain;
+	size_t i;
+
+	json_array_foreach(array, i, domain)
+	{
+		struct vmt_domain_info *info = &in->domains[i];
+
+		if (i == INPUT_DOMAINS_MAX)
+			break;
+		keep_domain_text(&info->name, json_object_get(domain, "name"));
+		keep_domain_text(&info->uuid, json_object_get(domain, "uuid"));
+		keep_domain_text(&info->xml, json_object_get(domain, "xml"));
+		if (!info->pid)
+			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
+		if (i >= in->facts.nr_domains)
+			in->facts.nr_domains = i + 1;
+		take_threads(in, domain, (uint32_t)i);
+	}
+}
+
+static void take_host(struct vmt_input *in, const json_t *host)
+{
+	const char *isa = json_string_value(json_object_get(host, "isa"));
+
+	in->facts.host = keep_text(&in->host, json_object_get(host, "hostname"));
+	in->facts.kernel = keep_text(&in->kernel, json_object_get(host, "kernel"));
+	if (isa && !strcmp(isa, "vmx"))
+		in->facts.isa = VMT_ISA_VMX;
+	else if (isa && !strcmp(isa, "svm"))
+		in->facts.isa = VMT_ISA_SVM;
+}
+
+void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
+{
+	json_t *root = json_loadb((const char *)json, len, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *start;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return;
+	}
+	if (!in->session_json) {
+		in->session_json = malloc(len + 1);
+		if (in->session_json) {
+			memcpy(in->session_json, json, len);
+			in->session_json[len] = '\0';
+			in->facts.session_json = in->session_json;
+		}
+	}
+	start = json_object_get(root, "start_ns");
+	if (!in->facts.has_start && json_is_integer(start)) {
+		in->facts.has_start = true;
+		in->facts.start_ns = number(start);
+	}
+	in->facts.tool = keep_text(&in->tool, json_object_get(root, "tool"));
+	take_host(in, json_object_get(root, "host"));
+	take_domains(in, json_object_get(root, "domains"));
+	if (json_is_true(json_object_get(root, "has_switches"))) {
+		in->facts.has_switches = true;
+		vmt_join_has_switches(in->join);
+	}
+	json_decref(root);
+}
+
+static const char *known_name(const char *name)
+{
+	static const char *const names[] = { "capture-start",	"capture-stop",	   "started",
+					     "paused",		"resumed",	   "reset",
+					     "stopped",		"crashed",	   "migrated-away",
+					     "connection-lost", "connection-back", "hotplug" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (name && !strcmp(name, names[i]))
+			return names[i];
+	}
+	return "other";
+}
+
+static void pop_mark(struct vmt_input *in)
+{
+	vmt_join_mark(in->join, in->marks[0].time_ns, in->marks[0].domain, in->marks[0].name);
+	in->nr_marks--;
+	memmove(&in->marks[0], &in->marks[1], in->nr_marks * sizeof(in->marks[0]));
+}
+
+void input_mark(struct vmt_input *in, const uint8_t *json, size_t len)
+{
+	json_t *root = json_loadb((const char *)json, len, JSON_REJECT_DUPLICATES, NULL);
+	struct input_mark mark;
+	size_t at;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return;
+	}
+	mark.time_ns = number(json_object_get(root, "time_ns"));
+	mark.domain = (uint32_t)number(json_object_get(root, "domain"));
+	mark.name = known_name(json_string_value(json_object_get(root, "name")));
+	json_decref(root);
+	if (!strcmp(mark.name, "capture-stop")) {
+		in->facts.has_stop = true;
+		in->facts.stop_ns = mark.time_ns;
+	}
+	if (in->nr_marks == INPUT_MARKS_MAX)
+		pop_mark(in);
+	for (at = in->nr_marks; at > 0 && in->marks[at - 1].time_ns > mark.time_ns; at--)
+		in->marks[at] = in->marks[at - 1];
+	in->marks[at] = mark;
+	in->nr_marks++;
+}
+
+void input_marks_until(struct vmt_input *in, uint64_t time_ns)
+{
+	while (in->nr_marks && in->marks[0].time_ns <= time_ns)
+		pop_mark(in);
+}
