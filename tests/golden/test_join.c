@@ -160,30 +160,69 @@ static void mark(struct situation *s, uint64_t time_ns, uint32_t domain, const c
 	vmt_join_mark(s->join, time_ns, domain, kept);
 }
 
+/* Cuts a leading word off, with the space behind it. */
+static bool take_keyword(char **line, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*line, word, len) != 0 || (*line)[len] != ' ')
+		return false;
+	*line += len + 1;
+	return true;
+}
+
+/* Cuts a number off, with the space or slash behind it. */
+static uint64_t take_number(char **line)
+{
+	bool negative = **line == '-';
+	char *end;
+	uint64_t v = strtoull(*line + negative, &end, 0);
+
+	if (end == *line + negative)
+		fail_msg("no number: %s", *line);
+	*line = *end ? end + 1 : end;
+	return negative ? 0 - v : v;
+}
+
+/* Cuts a word off; what follows is left in *line. */
+static char *take_word(char **line)
+{
+	char *word = *line, *space = strchr(word, ' ');
+
+	*line = space ? space + 1 : word + strlen(word);
+	if (space)
+		*space = '\0';
+	return word;
+}
+
 static void play_line(struct situation *s, char *line)
 {
 	struct vmt_stream_at at = { .id = 1 };
-	uint64_t time_ns;
 	uint32_t domain;
-	char name[64];
-	int used = 0, vcpu;
+	char *name;
 
 	if (line[0] == '#' || line[0] == '\0')
 		return;
 	if (!strcmp(line, "switches")) {
 		vmt_join_has_switches(s->join);
-	} else if (sscanf(line, "kernel %15s", s->kernel) == 1) {
-		return;
-	} else if (sscanf(line, "thread %u %u %d", &at.tid, &domain, &vcpu) == 3) {
-		assert_int_equal(vmt_join_thread(s->join, at.tid, domain, vcpu), 0);
-	} else if (sscanf(line, "mark %" SCNu64 " %u %63s", &time_ns, &domain, name) == 3) {
-		mark(s, time_ns, domain, name);
-	} else if (sscanf(line, "%" SCNu64 " %u/%u %u %63s %n", &at.time_ns, &at.pid, &at.tid,
-			  &at.cpu, name, &used) >= 5 &&
-		   used) {
-		record(s, &at, name, line + used);
+	} else if (take_keyword(&line, "kernel")) {
+		snprintf(s->kernel, sizeof(s->kernel), "%s", line);
+	} else if (take_keyword(&line, "thread")) {
+		at.tid = (uint32_t)take_number(&line);
+		domain = (uint32_t)take_number(&line);
+		assert_int_equal(vmt_join_thread(s->join, at.tid, domain, (int)take_number(&line)),
+				 0);
+	} else if (take_keyword(&line, "mark")) {
+		at.time_ns = take_number(&line);
+		domain = (uint32_t)take_number(&line);
+		mark(s, at.time_ns, domain, line);
 	} else {
-		fail_msg("cannot read: %s", line);
+		at.time_ns = take_number(&line);
+		at.pid = (uint32_t)take_number(&line);
+		at.tid = (uint32_t)take_number(&line);
+		at.cpu = (uint32_t)take_number(&line);
+		name = take_word(&line);
+		record(s, &at, name, line);
 	}
 }
 
@@ -276,15 +315,16 @@ int main(void)
 
 	snprintf(folder, sizeof(folder), "%s/tests/golden/join", top ? top : ".");
 	n = scandir(folder, &names, is_text, alphasort);
-	tests = calloc(n > 0 ? (size_t)n : 1, sizeof(*tests));
-	if (n < 40 || !tests)
+	if (n < 40)
 		return 1;
+	tests = calloc((size_t)n, sizeof(*tests));
+	if (!tests)
+		abort();
 	for (int i = 0; i < n; i++) {
-		char *path = malloc(2048);
+		char *path = NULL;
 
-		if (!path)
-			return 1;
-		snprintf(path, 2048, "%s/%s", folder, names[i]->d_name);
+		if (asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
+			abort();
 		tests[i].name = names[i]->d_name;
 		tests[i].test_func = situation;
 		tests[i].initial_state = path;
