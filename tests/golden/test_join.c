@@ -8,7 +8,8 @@
  *   switches                          the session records all context switches
  *   thread TID DOMAIN VCPU            known to the session; VCPU -1: a helper
  *   TIME PID/TID CPU NAME FIELD=N...  a tracepoint; or NAME = out, out-preempted, in, lost N,
- *                                     lost-samples N, lost-of-thread N, throttle, unthrottle
+ *                                     lost-samples N, lost-of-thread N, throttle, unthrottle,
+ *                                     lost-begin, lost-end N
  *   mark TIME DOMAIN NAME             the domain's life
  *
  * VMT_TEST_REGENERATE=1 writes what comes out in place of what is expected.
@@ -59,11 +60,18 @@ static void on_event(void *context, const struct vmt_event *event)
 	add_line(context, vmt_event_text(text, sizeof(text), event));
 }
 
+enum loss_part {
+	WHOLE,
+	BEGIN, /* the rec that opens the stretch of a loss, without the loss itself */
+	END,
+};
+
 /* Takes what the stream holds apart and pushes it. */
-static void push(struct situation *s, struct vmt_stream *stream, unsigned int rec_flags)
+static void push(struct situation *s, struct vmt_stream *stream, unsigned int rec_flags,
+		 enum loss_part part)
 {
 	struct vmt_ring_record record;
-	struct vmt_rec rec;
+	struct vmt_rec rec, begin;
 	size_t at = 0;
 
 	while (at < stream->len) {
@@ -74,7 +82,9 @@ static void push(struct situation *s, struct vmt_stream *stream, unsigned int re
 		at += (size_t)size;
 		assert_int_equal(vmt_rec_decode(s->catalog, &record, &rec), 1);
 		rec.flags = (uint8_t)(rec.flags | rec_flags);
-		vmt_join_push(s->join, &rec);
+		if (part != WHOLE)
+			vmt_rec_loss_begin(&rec, rec.time_ns, &begin);
+		vmt_join_push(s->join, part == BEGIN ? &begin : &rec);
 	}
 	vmt_stream_free(stream);
 }
@@ -111,7 +121,7 @@ static void tracepoint(struct situation *s, const struct vmt_stream_at *at, cons
 			fail_msg("%s of %s has no field %s", name, s->kernel, values[i].field);
 	assert_true(vmt_catalog_add(s->catalog, &format) >= 0);
 	vmt_stream_tracepoint(&stream, &format, at, values, n);
-	push(s, &stream, 0);
+	push(s, &stream, 0, WHOLE);
 }
 
 /* THROTTLE and UNTHROTTLE: time, id, stream_id, then the trailer of a switch record. */
@@ -133,12 +143,16 @@ static void throttle(struct vmt_stream *stream, const struct vmt_stream_at *at, 
 static void record(struct situation *s, const struct vmt_stream_at *at, char *name, char *rest)
 {
 	struct vmt_stream stream = { 0 };
+	enum loss_part part = WHOLE;
 	unsigned int flags = 0;
 
 	if (!strcmp(name, "out") || !strcmp(name, "out-preempted") || !strcmp(name, "in")) {
 		vmt_stream_switch(&stream, at, name[0] == 'o', name[3] == '-');
 	} else if (!strcmp(name, "lost-samples")) {
 		vmt_stream_lost_samples(&stream, at, strtoull(rest, NULL, 0));
+	} else if (!strcmp(name, "lost-begin") || !strcmp(name, "lost-end")) {
+		vmt_stream_lost(&stream, at, strtoull(rest, NULL, 0));
+		part = name[5] == 'b' ? BEGIN : END;
 	} else if (!strcmp(name, "lost") || !strcmp(name, "lost-of-thread")) {
 		vmt_stream_lost(&stream, at, strtoull(rest, NULL, 0));
 		flags = name[4] ? VMT_REC_OF_THREAD : 0;
@@ -148,7 +162,7 @@ static void record(struct situation *s, const struct vmt_stream_at *at, char *na
 		tracepoint(s, at, name, rest);
 		return;
 	}
-	push(s, &stream, flags);
+	push(s, &stream, flags, part);
 }
 
 static void mark(struct situation *s, uint64_t time_ns, uint32_t domain, const char *name)
