@@ -36,6 +36,8 @@ for s in one halts two; do
     [ $s = two ] || compare_tsc "$d" "$d/exits.vmt"
     [ $s != halts ] || compare_halts "$d"
 done
+is "$(head -n 14 "$W/out/one/report.txt" | grep -c -e 'port:0x3f8:out' -e 0x1025 | awk '{print $1 > 1}')" 1 \
+    "the instruction behind the storm is on the first screen of the report"
 is "$(hist_count "$W/out/one/hist-kvm_exit.txt" exit_reason 114)" 500 "CPUID exits by the kernel's count"
 is "$(report_value "$W/out/two" '.bill | map(.vcpu) | sort | map(tostring) | join(" ")')" "0 1" "bills of both vCPUs"
 lab_end
