@@ -400,13 +400,29 @@ static int keep(int first, int next)
 	return first < 0 ? first : next < 0 ? next : 0;
 }
 
+/* Empties the rings and ends the round. What the kernel or a ring left out becomes a LOSS. */
+static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	struct vmt_capture_counts before = c->counts;
+	int err = vmt_live_drain(c->live, &c->counts, diag);
+	uint64_t now = c->counts.last_ns;
+
+	if (err == VMT_E_DAMAGED)
+		err = keep(err, vmt_store_loss(c->store, 0, "ring-damaged",
+					       c->counts.unstored - before.unstored, UINT64_MAX,
+					       now, diag));
+	if (c->counts.throttles != before.throttles)
+		err = keep(err, vmt_store_loss(c->store, 0, "throttled", 0, UINT64_MAX, now, diag));
+	if (c->counts.records != before.records)
+		err = keep(err, vmt_store_round(c->store, now, diag));
+	return err;
+}
+
 static int drain_live(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	uint64_t before = c->counts.records, now = vmt_io_monotonic_ns();
-	int err = vmt_live_drain(c->live, &c->counts, diag);
+	uint64_t now = vmt_io_monotonic_ns();
+	int err = drain_rings(c, diag);
 
-	if (c->counts.records != before)
-		err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
 	if (now >= c->anchor_due_ns) {
 		err = keep(err, look_at_cpus(c, diag));
 		err = keep(err, follow(c, true, diag));
@@ -460,12 +476,8 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 		return 0;
 	c->stopped = true;
 	if (c->live) {
-		uint64_t before = c->counts.records;
-
 		vmt_live_disable(c->live);
-		err = keep(err, vmt_live_drain(c->live, &c->counts, diag));
-		if (c->counts.records != before)
-			err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
+		err = drain_rings(c, diag);
 		for (size_t i = 0; i < c->domains->count; i++) {
 			if (!c->processes[i].gone && c->domains->items[i].pid > 0)
 				vmt_domain_refresh(&c->domains->items[i], NULL);

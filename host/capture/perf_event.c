@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,37 @@
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |           \
 	 PERF_SAMPLE_RAW)
 
+/* Makes a permitted CAP_SYS_ADMIN effective, or ineffective again. False: nothing changed. */
+static bool set_admin(bool effective)
+{
+	const uint32_t bit = UINT32_C(1) << CAP_SYS_ADMIN;
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) || !(data[0].permitted & bit) ||
+	    !(data[0].effective & bit) != effective)
+		return false;
+	data[0].effective ^= bit;
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+/*
+ * A recorder that gave up its rights keeps CAP_SYS_ADMIN permitted where this call needs it
+ * (kernel.perf_event_paranoid above 2, kernels before 5.8).
+ */
 static int system_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 		       unsigned long flags)
 {
-	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	int error;
+
+	if (fd >= 0 || (errno != EACCES && errno != EPERM) || !set_admin(true))
+		return fd;
+	fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	error = errno;
+	set_admin(false);
+	errno = error;
+	return fd;
 }
 
 static void *system_map(size_t len, int fd)
@@ -112,8 +140,8 @@ static int permission_error(const char *what, const char *name, int error, struc
 	else
 		vmt_diag_cure(diag,
 			      "needs root or the capability CAP_PERFMON (CAP_SYS_ADMIN before "
-			      "Linux 5.8); without it the sysctl kernel.perf_event_paranoid must "
-			      "be -1 (it is %s)",
+			      "Linux 5.8, and where the sysctl kernel.perf_event_paranoid is above "
+			      "2); without one of them that sysctl must be -1 (it is %s)",
 			      paranoid[0] ? paranoid : "not readable");
 	return VMT_E_PERMISSION;
 }
