@@ -422,6 +422,22 @@ static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
 	return err;
 }
 
+/* What the rings lost last is told by no record in them: it becomes a LOSS. */
+static int write_untold_loss(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	uint64_t lost;
+	bool known = vmt_live_lost(c->live, &lost);
+
+	if (known ? lost <= c->counts.lost : !lost)
+		return 0;
+	if (known) {
+		lost -= c->counts.lost;
+		c->counts.lost += lost;
+	}
+	c->counts.overflows++;
+	return vmt_store_loss(c->store, 0, "ring-full", 0, lost, c->counts.last_ns, diag);
+}
+
 static int drain_live(struct vmt_capture *c, struct vmt_diag *diag)
 {
 	uint64_t now = vmt_io_monotonic_ns();
@@ -482,6 +498,7 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 	if (c->live) {
 		vmt_live_disable(c->live);
 		err = drain_rings(c, diag);
+		err = keep(err, write_untold_loss(c, diag));
 		for (size_t i = 0; i < c->domains->count; i++) {
 			if (!c->processes[i].gone && c->domains->items[i].pid > 0)
 				vmt_domain_refresh(&c->domains->items[i], NULL);
