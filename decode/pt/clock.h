@@ -12,8 +12,8 @@
 /*
  * Host time from timing packets (SDM vol. 3 33.8.3): TSC, TMA, MTC, CYC and CBR, with a bound.
  *
- * Invariant: `low` never exceeds the true host TSC of the last packet, and it never falls. What
- * bounds a packet from above is the next timing packet: a stamp taken at an event is closed by it.
+ * Invariant: the true host TSC of the last packet is not below `low`. What bounds a packet from
+ * above is the next timing packet: a stamp taken at an event is closed by it.
  *
  * In VMX non-root a TSC packet carries the guest's TSC (33.5.2.3) and is turned into host TSC by
  * the map of the VM that runs; MTC, CYC and CBR stay in host units; TMA in non-root is not trusted.
@@ -51,12 +51,14 @@ struct vmt_pt_stamp {
 	uint64_t tsc, low, high;
 };
 
-/* Host TSC of crystal ticks: base + ticks * N/D since the crystal edge `ctc`. */
+/* Host TSC of the crystal edge `ctc` + ticks is base + ticks * N/D, to within a few units. */
 struct vmt_pt_crystal {
 	bool known;
-	uint8_t bits; /* low bits of ctc that are known: 16 from a TMA, more after an MTC */
+	bool has_last; /* last holds the ticks of an MTC since the TMA */
+	uint8_t bits;  /* low bits of ctc that are known: 16 from a TMA, more after an MTC */
 	uint64_t base;
 	uint64_t ctc;
+	uint64_t last;
 };
 
 /* Core cycles since an anchor and the ratio of TSC ticks to cycles. */
@@ -69,7 +71,7 @@ struct vmt_pt_cycles {
 	bool calibrated;     /* num and den are measured, not nominal */
 	uint8_t slack_shift; /* a ratio is trusted to 1 / (1 << slack_shift) */
 	uint8_t cbr;
-	bool cal_open; /* cal_* hold the edge where measuring began */
+	bool cal_open; /* measuring began at cal_tsc; cal_count cycles since */
 	uint64_t cal_tsc, cal_count;
 };
 
@@ -78,17 +80,21 @@ struct vmt_pt_clock {
 	bool known;
 	uint64_t tsc;	  /* best estimate at the last packet */
 	uint64_t low;	  /* the true time is not below */
-	uint64_t high;	  /* nor above, at the last packet that bounds (see bounds) */
+	uint64_t high;	  /* nor above, at the last packet that bounds */
 	uint64_t bounds;  /* counts packets that gave an upper bound to everything before them */
-	uint64_t drops;	  /* timing packets that were lost, as far as it shows */
+	uint64_t drops;	  /* timing packets that were lost or wrong, as far as it shows */
 	uint64_t ignored; /* TMA in non-root or corrupt, TSC packets that could not be used */
 	/* The rest is the clock's own. */
 	bool ambiguous;	   /* packets were lost since the last TSC: nothing but a TSC bounds */
-	bool at_cyc;	   /* the next packet happens at the time of a CYC */
-	bool tma_next;	   /* the last timing packet was a TSC in root operation */
-	bool after_psb;	   /* no MTC or TSC since a PSB */
-	bool from_guest;   /* low rests on a TSC packet of a guest */
-	uint8_t older_tsc; /* TSC packets in a row below low */
+	bool next_at_cyc;  /* the last packet was a CYC that bounds */
+	bool here_at_cyc;  /* the last packet happened at the time of a CYC that bounds */
+	bool next_counted; /* the last packet was a CYC */
+	bool in_psb;
+	bool after_psb;	    /* no MTC or TSC since a PSB */
+	bool has_root_tsc;  /* root_tsc waits for its TMA */
+	bool from_guest;    /* low rests on a TSC packet of a guest */
+	uint8_t older_tscs; /* TSC packets in a row that are below low */
+	uint64_t root_tsc;
 	struct vmt_pt_crystal crystal;
 	struct vmt_pt_cycles cycles;
 };
@@ -107,7 +113,7 @@ void vmt_pt_clock_packet(struct vmt_pt_clock *clock, const struct vmt_pt_packet 
 /* Packets were lost here (OVF, bad bytes, a gap between AUX pieces). */
 void vmt_pt_clock_lost(struct vmt_pt_clock *clock);
 
-/* The time of the packet that comes next; closed at once behind a CYC. */
+/* The time of the packet that was fed last; closed at once when a CYC stands before it. */
 struct vmt_pt_stamp vmt_pt_clock_stamp(const struct vmt_pt_clock *clock);
 /* Closes a stamp taken before the last packet that raised clock->bounds. */
 void vmt_pt_stamp_close(struct vmt_pt_stamp *stamp, const struct vmt_pt_clock *clock);
