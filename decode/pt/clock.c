@@ -79,6 +79,7 @@ static bool accept_older(struct vmt_pt_clock *clock, uint64_t first, uint64_t la
 {
 	if (clock->low - last <= TSC_SLIP) {
 		clock->low = first;
+		clock->sure = first;
 		return true;
 	}
 	if (clock->older_tscs < UINT8_MAX)
@@ -89,6 +90,7 @@ static bool accept_older(struct vmt_pt_clock *clock, uint64_t first, uint64_t la
 	}
 	clock->drops++;
 	clock->low = 0;
+	clock->sure = 0;
 	clock->crystal.known = false;
 	pt_clock_cycles_lost(clock);
 	return true;
@@ -114,6 +116,8 @@ static void take_tsc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p,
 	clock->known = true;
 	clock->ambiguous = false;
 	clock->from_guest = guest;
+	if (clock->sure < first)
+		clock->sure = first;
 	pt_clock_set(clock, first, first, last);
 	pt_clock_cycles_anchor(clock, first, last - first, !clock->in_psb);
 	clock->after_psb = false;

@@ -68,7 +68,6 @@ struct vmt_pt_cycles {
 	uint64_t anchor, anchor_error;
 	uint64_t count;
 	uint64_t num, den;   /* ticks = count * num / den; den 0: not known; both below 2^32 */
-	bool calibrated;     /* num and den are measured, not nominal */
 	uint8_t slack_shift; /* a ratio is trusted to 1 / (1 << slack_shift) */
 	uint8_t cbr;
 	bool cal_open; /* measuring began at cal_tsc; cal_count cycles since */
@@ -80,6 +79,7 @@ struct vmt_pt_clock {
 	bool known;
 	uint64_t tsc;	  /* best estimate at the last packet */
 	uint64_t low;	  /* the true time is not below */
+	uint64_t sure;	  /* the same without help of CYC: by the last TSC or MTC */
 	uint64_t high;	  /* nor above, at the last packet that bounds */
 	uint64_t bounds;  /* counts packets that gave an upper bound to everything before them */
 	uint64_t drops;	  /* timing packets that were lost or wrong, as far as it shows */

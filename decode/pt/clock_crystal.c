@@ -51,6 +51,20 @@ static uint64_t first_ticks(const struct vmt_pt_clock *clock, uint64_t tsc)
 	return ticks > period ? ticks - period : 0;
 }
 
+static void set_edge(struct vmt_pt_clock *clock, uint64_t edge)
+{
+	uint64_t low = edge < PT_EDGE_ERROR ? 0 : edge - PT_EDGE_ERROR;
+	uint64_t high = edge + PT_EDGE_ERROR;
+
+	if (high < clock->sure)
+		high = VMT_PT_NO_BOUND; /* an edge from before the last TSC, written late */
+	else if (high < clock->low)
+		clock->low = clock->sure; /* CYC ran ahead of the crystal */
+	if (clock->sure < low)
+		clock->sure = low;
+	pt_clock_set(clock, edge, clock->sure, high);
+}
+
 void pt_clock_mtc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p)
 {
 	struct vmt_pt_crystal *crystal = &clock->crystal;
@@ -60,7 +74,7 @@ void pt_clock_mtc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p)
 
 	if (!clock->known || !clock->params.tsc_num || !crystal->known)
 		return;
-	from = first_ticks(clock, clock->low);
+	from = first_ticks(clock, clock->sure);
 	if (crystal->has_last && from <= crystal->last)
 		from = crystal->last + 1;
 	ticks = from + (((p->payload << freq) - crystal->ctc - from) & (modulus - 1));
@@ -74,8 +88,7 @@ void pt_clock_mtc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p)
 	crystal->last = ticks;
 	crystal->ctc = ((p->payload << freq) - ticks) & ((UINT64_C(1) << all) - 1);
 	crystal->bits = (uint8_t)all;
-	pt_clock_set(clock, edge, edge < PT_EDGE_ERROR ? 0 : edge - PT_EDGE_ERROR,
-		     edge + PT_EDGE_ERROR);
+	set_edge(clock, edge);
 	if (!clock->ambiguous && clock->next_counted)
 		pt_clock_cycles_anchor(clock, clock->tsc, 2 * PT_EDGE_ERROR, false);
 	clock->after_psb = false;

@@ -70,9 +70,9 @@ void pt_clock_cbr(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p)
 		return;
 	c->cbr = (uint8_t)p->payload;
 	c->cal_open = false;
-	c->calibrated = false;
 	if (c->anchored && c->den) {
 		value = estimate(c, &error);
+		c->partial = c->partial || c->count;
 		c->anchor = value;
 		c->anchor_error = error;
 		c->count = 0;
@@ -90,7 +90,6 @@ static void calibrate(struct vmt_pt_cycles *c, uint64_t tsc, bool usable)
 		if (span < MIN_SPAN)
 			return;
 		set_ratio(c, span, c->cal_count);
-		c->calibrated = true;
 	}
 	c->cal_open = true;
 	c->cal_tsc = tsc;
@@ -138,4 +137,5 @@ void pt_clock_cycles_anchor(struct vmt_pt_clock *clock, uint64_t tsc, uint64_t e
 void pt_clock_cycles_lost(struct vmt_pt_clock *clock)
 {
 	clock->cycles.cal_open = false;
+	clock->cycles.anchored = false;
 }
