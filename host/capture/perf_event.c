@@ -22,6 +22,8 @@
 
 #define RETRIES_MAX 100
 
+#define READ_FORMAT_LOST (UINT64_C(1) << 4) /* PERF_FORMAT_LOST, in headers since 6.0 */
+
 #define SAMPLE_TYPE                                                                                \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |           \
 	 PERF_SAMPLE_RAW)
@@ -74,6 +76,7 @@ const struct vmt_perf_ops vmt_perf_system = {
 	.map = system_map,
 	.unmap = munmap,
 	.control = system_control,
+	.read = read,
 	.close = close,
 };
 
@@ -197,14 +200,21 @@ static int perf_error(const char *what, const char *name, int error, struct vmt_
 int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *want,
 		  struct vmt_diag *diag)
 {
+	struct perf_event_attr attr;
+	bool counts_lost = true;
+
 	for (int tries = 0;; tries++) {
-		struct perf_event_attr attr;
 		int fd;
 
 		fill_attr(want, &attr);
+		attr.read_format = counts_lost ? READ_FORMAT_LOST : 0;
 		fd = ops->open(&attr, want->pid, want->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd >= 0)
 			return fd;
+		if (errno == EINVAL && counts_lost) { /* a kernel before 6.0 */
+			counts_lost = false;
+			continue;
+		}
 		if ((errno != EINTR && errno != EAGAIN) || tries == RETRIES_MAX)
 			return perf_error("perf_event_open", want->name, errno, diag);
 	}
@@ -272,6 +282,23 @@ void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd)
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag)
 {
 	return control(ops, fd, PERF_EVENT_IOC_ID, (uintptr_t)id, "reading the id", diag);
+}
+
+bool vmt_perf_lost(const struct vmt_perf_ops *ops, int fd, uint64_t *lost)
+{
+	uint64_t words[2]; /* value, lost */
+
+	for (int tries = 0; tries <= RETRIES_MAX; tries++) {
+		ssize_t n = ops->read(fd, words, sizeof(words));
+
+		if (n == (ssize_t)sizeof(words)) {
+			*lost = words[1];
+			return true;
+		}
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			break;
+	}
+	return false;
 }
 
 void vmt_perf_raise_limits(void)
