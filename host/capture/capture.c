@@ -110,12 +110,24 @@ int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
 
 /* ---- documents and clocks ---- */
 
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	char *json = vmt_document_live(c->base_json, &c->facts, c->domains);
-	int err = json ? vmt_store_session(c->store, json, diag)
-		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
-				      "memory is short");
+	char *json;
+	int err;
+
+	c->facts.cpu_ns = cpu_now_ns() - c->cpu_start_ns;
+	json = vmt_document_live(c->base_json, &c->facts, c->domains);
+	err = json ? vmt_store_session(c->store, json, diag)
+		   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
+				  "memory is short");
 
 	free(json);
 	c->document_due_ns = vmt_io_monotonic_ns() + DOCUMENT_PERIOD_NS;
@@ -263,14 +275,6 @@ static void capture_free(struct vmt_capture *c)
 	free(c->processes);
 	free(c->base_json);
 	free(c);
-}
-
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec t = { 0, 0 };
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_options *options,
@@ -500,6 +504,7 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 				vmt_domain_refresh(&c->domains->items[i], NULL);
 		}
 		err = keep(err, write_clocks(c, diag));
+		err = keep(err, write_document(c, diag));
 	}
 	return keep(err, write_mark(c, 0, "capture-stop", NULL, diag));
 }

@@ -138,13 +138,20 @@ static void put_system(const struct vmt_perfdata_file *f, struct vmt_stream *s, 
 	}
 }
 
+/* perf 6.1 refuses an empty one. */
+static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+				  "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+				  "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+				  "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+
 static void put_tracing_data(const struct vmt_perfdata_file *f, struct vmt_stream *s)
 {
 	vmt_stream_append(s, "\x17\x08\x44tracing0.6", 14);
-	vmt_stream_append(s, "\0\0\x08", 3);
+	vmt_stream_append(s, "\0\x08", 2); /* little endian, size of long */
 	put_u32(s, 4096);
 	vmt_stream_append(s, "header_page", 12);
-	put_u64(s, 0);
+	put_u64(s, sizeof(header_page) - 1);
+	vmt_stream_append(s, header_page, sizeof(header_page) - 1);
 	vmt_stream_append(s, "header_event", 13);
 	put_u64(s, 0);
 	put_u32(s, 0); /* events of ftrace itself */
