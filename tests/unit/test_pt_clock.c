@@ -117,7 +117,7 @@ static void going_back(void **state)
 	(void)state;
 	feed(&c, VMT_PT_TSC, 10000000);
 	s = vmt_pt_clock_stamp(&c);
-	assert_true(vmt_pt_clock_tell(&c, &s).error == VMT_PT_NO_BOUND);
+	assert_true(s.known && !s.closed);
 	feed(&c, VMT_PT_TSC, 10000000 - 10); /* a slip */
 	vmt_pt_stamp_close(&s, &c);
 	assert_true(vmt_pt_clock_tell(&c, &s).tsc.host_tsc == 10000000 - 10);
