@@ -8,7 +8,7 @@ case $O in /*) ;; *) O=$top/$O ;; esac
 demo=$O/demo
 rm -rf "$demo" && mkdir -p "$demo"
 VMTRACE_RUNTIME_DIR=$(mktemp -d)
-export VMTRACE_RUNTIME_DIR
+export VMTRACE_RUNTIME_DIR VMT_TOP=$top
 export LIBVIRT_DEFAULT_URI=test://$top/virt-fixtures/libvirt/node-web01.xml
 trap '"$O/vmtrace" stop -q >/dev/null 2>&1 || true; rm -rf "$VMTRACE_RUNTIME_DIR"' EXIT
 step() {

@@ -23,9 +23,10 @@ run() {
     [[ $name =~ ${VMT_TESTS:-.} ]] || return 0
     timeout -k 5 "$seconds" "$@" >"$log" 2>&1 </dev/null
     status=$?
-    skip=$(grep -ciE '^ok .*# *skip' "$log")
-    ok=$(($(grep -cE '^ok ' "$log") - skip))
-    notok=$(grep -cE '^not ok ' "$log")
+    # cmocka writes a skipped test as "not ok N # SKIP".
+    skip=$(grep -cE '^(not )?ok .*# *(SKIP|skip)' "$log")
+    ok=$(grep -E '^ok ' "$log" | grep -cvE '# *(SKIP|skip)')
+    notok=$(grep -E '^not ok ' "$log" | grep -cvE '# *(SKIP|skip)')
     plan=$(sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ $((ok + notok + skip)) -lt 1 ] || [ $((ok + notok + skip)) -ne "$plan" ] ||
         { [ "$status" -ne 0 ] && [ "$notok" -eq 0 ]; }; then
@@ -34,7 +35,7 @@ run() {
     fi
     passed=$((passed + ok)) failed=$((failed + notok)) skipped=$((skipped + skip))
     printf '%-52s %5d ok %3d failed %3d skipped\n' "$name" "$ok" "$notok" "$skip"
-    grep -iE '^ok .*# *skip' "$log" | sed 's/^/    /'
+    grep -E '^(not )?ok .*# *(SKIP|skip)' "$log" | sed 's/^/    /'
     [ "$notok" -gt 0 ] && sed 's/^/    | /' "$log" | tail -n 60
     return 0
 }
