@@ -91,6 +91,7 @@ static bool accept_older(struct vmt_pt_clock *clock, uint64_t first, uint64_t la
 	clock->drops++;
 	clock->low = 0;
 	clock->sure = 0;
+	clock->told = 0;
 	clock->crystal.known = false;
 	pt_clock_cycles_lost(clock);
 	return true;
@@ -220,18 +221,24 @@ void vmt_pt_stamp_finish(struct vmt_pt_stamp *stamp, const struct vmt_pt_clock *
 		close_at(stamp, edge);
 }
 
-struct vmt_pt_time vmt_pt_stamp_time(const struct vmt_pt_stamp *stamp)
+static uint64_t apart(uint64_t a, uint64_t b)
 {
-	struct vmt_pt_time t = {
-		.known = stamp->known,
-		.tsc = { stamp->tsc },
-		.error = VMT_PT_NO_BOUND,
-	};
+	return a > b ? a - b : b - a;
+}
+
+struct vmt_pt_time vmt_pt_clock_tell(struct vmt_pt_clock *clock, const struct vmt_pt_stamp *stamp)
+{
+	struct vmt_pt_time t = { .known = stamp->known, .error = VMT_PT_NO_BOUND };
 	uint64_t below, above;
 
-	if (stamp->known && stamp->closed) {
-		below = stamp->tsc - stamp->low;
-		above = stamp->high - stamp->tsc;
+	if (!stamp->known)
+		return t;
+	if (clock->told < stamp->tsc)
+		clock->told = stamp->tsc;
+	t.tsc.host_tsc = clock->told;
+	if (stamp->closed) {
+		below = apart(clock->told, stamp->low);
+		above = apart(clock->told, stamp->high);
 		t.error = below > above ? below : above;
 	}
 	return t;

@@ -95,6 +95,7 @@ struct vmt_pt_clock {
 	bool from_guest;    /* low rests on a TSC packet of a guest */
 	uint8_t older_tscs; /* TSC packets in a row that are below low */
 	uint64_t root_tsc;
+	uint64_t told;
 	struct vmt_pt_crystal crystal;
 	struct vmt_pt_cycles cycles;
 };
@@ -103,8 +104,8 @@ void vmt_pt_clock_init(struct vmt_pt_clock *clock, const struct vmt_pt_clock_par
 
 /*
  * Feeds any packet. mode and map say what a TSC packet means: map NULL in non-root: not known, the
- * packet is not used. Time moves back in one case alone: a TSC packet in root operation shows that
- * the time which a guest's TSC gave, or two TSC packets in a row show that an earlier one, is wrong
+ * packet is not used. What is told moves back in one case alone: a TSC packet in root operation
+ * shows that the time which a guest's TSC gave is wrong, or two in a row that an earlier one is
  * (counted in drops).
  */
 void vmt_pt_clock_packet(struct vmt_pt_clock *clock, const struct vmt_pt_packet *packet,
@@ -120,7 +121,10 @@ void vmt_pt_stamp_close(struct vmt_pt_stamp *stamp, const struct vmt_pt_clock *c
 /* Closes a stamp that no timing packet follows: by the next MTC that is due, if any. */
 void vmt_pt_stamp_finish(struct vmt_pt_stamp *stamp, const struct vmt_pt_clock *clock);
 
-/* Time and error of a stamp; the error is VMT_PT_NO_BOUND until it is closed. */
-struct vmt_pt_time vmt_pt_stamp_time(const struct vmt_pt_stamp *stamp);
+/*
+ * Time and error of a stamp, to be asked for in the order of the stream: what is told never goes
+ * back. The error is VMT_PT_NO_BOUND until the stamp is closed.
+ */
+struct vmt_pt_time vmt_pt_clock_tell(struct vmt_pt_clock *clock, const struct vmt_pt_stamp *stamp);
 
 #endif

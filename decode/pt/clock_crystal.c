@@ -97,11 +97,13 @@ void pt_clock_mtc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p)
 uint64_t pt_clock_next_edge(const struct vmt_pt_clock *clock)
 {
 	const struct vmt_pt_crystal *crystal = &clock->crystal;
-	uint64_t edge;
+	uint64_t period = UINT64_C(1) << clock->params.mtc_freq, ticks, edge;
 
 	if (!clock->known || !crystal->known || !crystal->has_last)
 		return VMT_PT_NO_BOUND;
-	edge = edge_at(clock,
-		       first_ticks(clock, clock->low) + (UINT64_C(2) << clock->params.mtc_freq));
+	ticks = first_ticks(clock, clock->low) + 2 * period;
+	if (ticks < crystal->last + period)
+		ticks = crystal->last + period;
+	edge = edge_at(clock, ticks);
 	return edge > UINT64_MAX - PT_EDGE_ERROR ? VMT_PT_NO_BOUND : edge + PT_EDGE_ERROR;
 }
