@@ -249,7 +249,7 @@ static void drop_event(void *context, const struct vmt_event *event)
 static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_diag *diag)
 {
 	struct vmt_input_options all = { 0 };
-	struct vmt_input *in;
+	struct vmt_input *in = NULL;
 	int status;
 
 	if (!vmt_reader_can_seek(*reader))
@@ -318,9 +318,8 @@ void vmt_input_close(struct vmt_input *in)
 	vmt_catalog_free(in->catalog);
 	vmt_ring_set_free(in->ring);
 	for (size_t i = 0; i < in->facts.nr_domains; i++) {
-		free((void *)(uintptr_t)in->domains[i].name);
-		free((void *)(uintptr_t)in->domains[i].uuid);
-		free((void *)(uintptr_t)in->domains[i].xml);
+		for (size_t k = 0; k < 3; k++)
+			free(in->domain_texts[i][k]);
 	}
 	free(in->session_json);
 	free(in->host);

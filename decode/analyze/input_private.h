@@ -33,6 +33,7 @@ struct vmt_input {
 	struct vmt_input_options options;
 	struct vmt_input_facts facts;
 	struct vmt_domain_info domains[INPUT_DOMAINS_MAX];
+	char *domain_texts[INPUT_DOMAINS_MAX][3]; /* name, uuid, xml: owned */
 	char *session_json, *host, *kernel, *tool;
 
 	vmt_event_fn *emit;

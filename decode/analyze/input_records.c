@@ -38,6 +38,8 @@ static void take_lost(struct vmt_input *in, struct vmt_rec *rec, const uint64_t 
 		in->records_lost += rec->u.lost.count;
 		in->overflows++;
 	}
+	if (!in->has_first)
+		return;
 	vmt_rec_loss_begin(rec, last && *last ? *last : in->first_ns, &begin);
 	vmt_merge_push(in->merge, &begin, input_on_rec, in);
 }
@@ -52,6 +54,8 @@ static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
 		rec->time_ns = in->last_ns; /* as near as the stream tells */
 	if (rec->kind == VMT_REC_LOST)
 		take_lost(in, rec, last);
+	if (!in->has_first)
+		return; /* a loss before the first record: counted, and nothing to end */
 	if (last && rec->flags & VMT_REC_HAS_TIME)
 		*last = rec->time_ns;
 	vmt_merge_push(in->merge, rec, input_on_rec, in);

@@ -21,12 +21,6 @@ static uint64_t number(const json_t *value)
 	return v > 0 ? (uint64_t)v : 0;
 }
 
-static void keep_domain_text(const char **slot, const json_t *value)
-{
-	if (!*slot && json_is_string(value))
-		*slot = strdup(json_string_value(value));
-}
-
 static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t index)
 {
 	struct vmt_domain_info *info = &in->domains[index];
@@ -65,9 +59,9 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 
 		if (i == INPUT_DOMAINS_MAX)
 			break;
-		keep_domain_text(&info->name, json_object_get(domain, "name"));
-		keep_domain_text(&info->uuid, json_object_get(domain, "uuid"));
-		keep_domain_text(&info->xml, json_object_get(domain, "xml"));
+		info->name = keep_text(&in->domain_texts[i][0], json_object_get(domain, "name"));
+		info->uuid = keep_text(&in->domain_texts[i][1], json_object_get(domain, "uuid"));
+		info->xml = keep_text(&in->domain_texts[i][2], json_object_get(domain, "xml"));
 		if (!info->pid)
 			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
 		if (i >= in->facts.nr_domains)
