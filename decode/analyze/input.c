@@ -365,12 +365,24 @@ const struct vmt_input_facts *vmt_input_facts(const struct vmt_input *in)
 	return &in->facts;
 }
 
+/* The file's share of records that could not be decoded: less than their bytes when compressed. */
+static uint64_t undecoded_share(const struct vmt_input *in, const struct vmt_ledger *ledger)
+{
+	double part;
+
+	if (in->record_bytes <= ledger->bytes_decoded)
+		return in->undecoded_bytes;
+	part = (double)in->undecoded_bytes / (double)in->record_bytes;
+	return (uint64_t)(part * (double)ledger->bytes_decoded);
+}
+
 struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 {
 	struct vmt_ledger ledger = source_ledger(in);
+	uint64_t undecoded = undecoded_share(in, &ledger);
 
-	ledger.bytes_decoded -= in->undecoded_bytes;
-	ledger.bytes_skipped += in->undecoded_bytes;
+	ledger.bytes_decoded -= undecoded;
+	ledger.bytes_skipped += undecoded;
 	ledger.records_lost += in->records_lost;
 	ledger.overflows += in->overflows;
 	return ledger;

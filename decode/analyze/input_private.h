@@ -50,7 +50,8 @@ struct vmt_input {
 	bool window_settled, has_window_start, has_window_end;
 	uint64_t window_start, window_end;
 	uint64_t records_lost, overflows; /* that records in the rings tell */
-	uint64_t undecoded_bytes;	  /* of RECORDS that could not be decoded */
+	uint64_t record_bytes;		  /* of RECORDS, unpacked */
+	uint64_t undecoded_bytes;	  /* of these, what could not be decoded */
 };
 
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */

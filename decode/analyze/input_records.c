@@ -75,6 +75,7 @@ void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, 
 	size_t at = 0;
 	int attr;
 
+	in->record_bytes += len;
 	while (at < len) {
 		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, &attr);
 
