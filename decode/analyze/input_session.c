@@ -21,12 +21,6 @@ static uint64_t number(const json_t *value)
 	return v > 0 ? (uint64_t)v : 0;
 }
 
-static void keep_domain_text(const char **slot, const json_t *value)
-{
-	if (!*slot && json_is_string(value))
-		*slot = strdup(json_string_value(value));
-}
-
 static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t index)
 {
 	struct vmt_domain_info *info = &in->domains[index];
@@ -65,15 +59,26 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 
 		if (i == INPUT_DOMAINS_MAX)
 			break;
-		keep_domain_text(&info->name, json_object_get(domain, "name"));
-		keep_domain_text(&info->uuid, json_object_get(domain, "uuid"));
-		keep_domain_text(&info->xml, json_object_get(domain, "xml"));
+		info->name = keep_text(&in->domain_texts[i][0], json_object_get(domain, "name"));
+		info->uuid = keep_text(&in->domain_texts[i][1], json_object_get(domain, "uuid"));
+		info->xml = keep_text(&in->domain_texts[i][2], json_object_get(domain, "xml"));
 		if (!info->pid)
 			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
 		if (i >= in->facts.nr_domains)
 			in->facts.nr_domains = i + 1;
 		take_threads(in, domain, (uint32_t)i);
 	}
+}
+
+/* The last document has the final figure. */
+static void take_recorder(struct vmt_input *in, const json_t *recorder)
+{
+	const json_t *cpu = json_object_get(recorder, "cpu_ns");
+
+	if (!json_is_integer(cpu))
+		return;
+	in->facts.has_recorder_cpu = true;
+	in->facts.recorder_cpu_ns = number(cpu);
 }
 
 static void take_host(struct vmt_input *in, const json_t *host)
@@ -112,6 +117,7 @@ void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 	}
 	in->facts.tool = keep_text(&in->tool, json_object_get(root, "tool"));
 	take_host(in, json_object_get(root, "host"));
+	take_recorder(in, json_object_get(root, "recorder"));
 	take_domains(in, json_object_get(root, "domains"));
 	if (json_is_true(json_object_get(root, "has_switches"))) {
 		in->facts.has_switches = true;

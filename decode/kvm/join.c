@@ -121,7 +121,7 @@ static void complete_exit(struct vmt_join *join, struct join_thread *t, const st
 {
 	struct vmt_event *exit = &t->exit;
 
-	if ((exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
+	if (!t->uncertain && (exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
 	    rec->time_ns >= exit->time.host_ns) {
 		bool in_order = rec->time_ns >= t->parts.since_ns;
 
@@ -163,6 +163,12 @@ static void on_lost(struct vmt_join *join, const struct vmt_rec *rec)
 	struct join_thread *t = of_thread ? join_thread_find(join, rec->tid) : NULL;
 	struct vmt_event event;
 
+	if (rec->u.lost.cause == VMT_LOST_BEGIN) {
+		join->open_losses++;
+		return;
+	}
+	if (rec->u.lost.begun && join->open_losses)
+		join->open_losses--;
 	join_event_begin(&event, VMT_EVENT_LOSS, rec, t);
 	event.name = rec->u.lost.cause < VMT_LOST_CAUSE_COUNT ? names[rec->u.lost.cause]
 							      : names[VMT_LOST_RECORDS];
@@ -183,6 +189,10 @@ void join_catch_up(struct vmt_join *join, struct join_thread *t)
 {
 	if (t->loss_epoch != join->loss_epoch)
 		apply_loss(join, t);
+	if (join->open_losses) {
+		t->uncertain = true;
+		t->after_loss = true;
+	}
 }
 
 /* The first record after a loss that tells guest from host: was there a change inside it? */
@@ -240,7 +250,7 @@ static void on_entry(struct vmt_join *join, struct join_thread *t, const struct 
 	join_send(join, &event);
 }
 
-static void build_exit(struct vmt_event *exit, enum join_wait *wait, const struct vmt_rec *rec,
+static void build_exit(struct vmt_event *exit, enum vmt_key_wait *wait, const struct vmt_rec *rec,
 		       const struct join_thread *t)
 {
 	join_event_begin(exit, VMT_EVENT_EXIT, rec, t);
@@ -254,17 +264,17 @@ static void build_exit(struct vmt_event *exit, enum join_wait *wait, const struc
 /* The MSR of a write that SVM's fast path handled before it told of the exit. */
 static void use_early_key(struct join_thread *t)
 {
-	if (t->wait == JOIN_WAIT_MSR && t->early.kind == VMT_KEY_MSR &&
+	if (t->wait == VMT_KEY_WAIT_MSR && t->early.kind == VMT_KEY_MSR &&
 	    t->early.access == t->exit.key.access) {
 		t->exit.key = t->early;
-		t->wait = JOIN_WAIT_NONE;
+		t->wait = VMT_KEY_WAIT_NONE;
 	}
 	t->early.kind = VMT_KEY_NONE;
 }
 
 static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const struct vmt_rec *rec)
 {
-	enum join_wait wait;
+	enum vmt_key_wait wait;
 
 	learn_vcpu(t, rec, rec->u.exit.vcpu_id);
 	if (t->side == JOIN_SIDE_HOST && !t->after_loss)
@@ -275,6 +285,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 	t->wait = (uint8_t)wait;
 	use_early_key(t);
 	t->open = true;
+	t->uncertain = join->open_losses > 0;
 	t->exit_in_l2 = t->in_l2;
 	t->side = JOIN_SIDE_HOST;
 	t->in_userspace = false;
@@ -287,7 +298,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 static void on_untracked(struct vmt_join *join, const struct vmt_rec *rec)
 {
 	struct vmt_event event;
-	enum join_wait wait;
+	enum vmt_key_wait wait;
 
 	join->counts.untracked++;
 	if (rec->kind == VMT_REC_KVM_EXIT) {
@@ -364,15 +375,14 @@ static void see_nested(struct vmt_join *join, struct join_thread *t, const struc
 /* The guest's own words on why it left, in front of what KVM knows: a VMGEXIT. */
 static void see_vmgexit(struct join_thread *t, const struct vmt_rec *rec)
 {
-	enum join_wait wait = JOIN_WAIT_NONE;
+	enum vmt_key_wait wait = VMT_KEY_WAIT_NONE;
 
 	if (!t)
 		return;
 	t->is_protected = true;
 	if (!t->open || !(rec->flags & VMT_REC_HAS_REASON) || t->exit.key.kind != VMT_KEY_NONE)
 		return;
-	join_exit_svm_key(&t->exit, &wait, rec->u.exit.reason, rec->u.exit.info1,
-			  rec->u.exit.info2);
+	wait = vmt_exit_key_svm(&t->exit, rec->u.exit.reason, rec->u.exit.info1, rec->u.exit.info2);
 	t->wait = (uint8_t)wait;
 }
 

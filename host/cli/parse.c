@@ -133,7 +133,7 @@ static int take(struct scan *s, const struct vmt_option_row *row, const char *va
 		s->want_help = true;
 	else if (!strcmp(row->name, "version"))
 		s->want_version = true;
-	else if (!store(s->cli, row, value, &why))
+	else if (!store(s->cli, row, value ? value : "", &why))
 		return bad_value(s->cli, row, value, why);
 	if (row->has_member)
 		*(bool *)(void *)((char *)s->cli + row->has_member) = true;
