@@ -45,6 +45,14 @@ static const char *keep_text(char **slot, const json_t *value)
 	return *slot;
 }
 
+/* The same for a domain's XML, whole. */
+static const char *keep_xml(char **slot, const json_t *value)
+{
+	if (!*slot && json_is_string(value))
+		*slot = strdup(json_string_value(value));
+	return *slot;
+}
+
 static uint64_t number(const json_t *value)
 {
 	json_int_t v = json_integer_value(value);
@@ -52,15 +60,6 @@ static uint64_t number(const json_t *value)
 	return v > 0 ? (uint64_t)v : 0;
 }
 
-<<<<<<< HEAD
-=======
-static void keep_domain_name(const char **slot, const json_t *value)
-{
-	if (!*slot && json_is_string(value))
-		*slot = copy_name(value);
-}
-
->>>>>>> refs/heads/attack
 static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t index)
 {
 	struct vmt_domain_info *info = &in->domains[index];
@@ -99,16 +98,9 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 
 		if (i == INPUT_DOMAINS_MAX)
 			break;
-<<<<<<< HEAD
 		info->name = keep_text(&in->domain_texts[i][0], json_object_get(domain, "name"));
 		info->uuid = keep_text(&in->domain_texts[i][1], json_object_get(domain, "uuid"));
-		info->xml = keep_text(&in->domain_texts[i][2], json_object_get(domain, "xml"));
-=======
-		keep_domain_name(&info->name, json_object_get(domain, "name"));
-		keep_domain_name(&info->uuid, json_object_get(domain, "uuid"));
-		if (!info->xml && json_is_string(json_object_get(domain, "xml")))
-			info->xml = strdup(json_string_value(json_object_get(domain, "xml")));
->>>>>>> refs/heads/attack
+		info->xml = keep_xml(&in->domain_texts[i][2], json_object_get(domain, "xml"));
 		if (!info->pid)
 			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
 		if (i >= in->facts.nr_domains)
