@@ -173,7 +173,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	for (size_t n = 0; n < cli->nr_pids; n++)
 		vmt_filter_add_pid(&feed->filter, (uint32_t)cli->pids[n]);
 	feed->filter.by_vcpu = cli->vcpu_list != NULL;
-	feed->filter.vcpus = cli->vcpu_mask;
+	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
 	return check_domains(feed);

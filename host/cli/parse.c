@@ -19,13 +19,24 @@ struct scan {
 	bool want_help, want_version;
 };
 
-static bool read_u64(const char *text, uint64_t *out, char **end)
+bool vmt_cli_number(const char *text, uint64_t *number, char **end)
 {
 	errno = 0;
 	if (*text < '0' || *text > '9')
 		return false;
-	*out = strtoull(text, end, 0);
-	return !errno && *end != text;
+	*number = strtoull(text, end, 0);
+	return !errno;
+}
+
+static bool read_i64(const char *text, int64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	if (text[*text == '-'] < '0' || text[*text == '-'] > '9')
+		return false;
+	*out = strtoll(text, &end, 0);
+	return !errno && !*end;
 }
 
 static bool read_size(const char *text, uint64_t *out)
@@ -34,7 +45,7 @@ static bool read_size(const char *text, uint64_t *out)
 	const char *unit;
 	char *end;
 
-	if (!read_u64(text, out, &end))
+	if (!vmt_cli_number(text, out, &end))
 		return false;
 	if (!*end)
 		return true;
@@ -98,12 +109,10 @@ static bool store(struct vmt_cli *cli, const struct vmt_option_row *row, const c
 		return *value != '\0';
 	case VMT_OPT_U64:
 		*why = "a number in C syntax, 0 to 2^64-1";
-		return read_u64(value, (uint64_t *)(void *)member, &end) && !*end;
+		return vmt_cli_number(value, (uint64_t *)(void *)member, &end) && !*end;
 	case VMT_OPT_I64:
 		*why = "a signed number in C syntax, -2^63 to 2^63-1";
-		errno = 0;
-		*(int64_t *)(void *)member = strtoll(value, &end, 0);
-		return !errno && !*end && end != value;
+		return read_i64(value, (int64_t *)(void *)member);
 	case VMT_OPT_SIZE:
 		*why = "a size such as 64M or 4G";
 		return read_size(value, (uint64_t *)(void *)member);
@@ -316,7 +325,6 @@ int vmt_cli_parse(struct vmt_cli *cli, int argc, char **argv, const struct vmt_v
 	int status = VMT_STATUS_OK;
 
 	memset(cli, 0, sizeof(*cli));
-	cli->vcpu_mask = UINT64_MAX;
 	*done = false;
 	for (int i = 1; i < argc && !status; i++) {
 		if (!strcmp(argv[i], "--")) {

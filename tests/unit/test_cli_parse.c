@@ -58,11 +58,20 @@ static void test_values(void **state)
 		      &cli, &verb),
 		0);
 	assert_string_equal(cli.input, "x.vmt");
-	assert_int_equal(cli.vcpu_mask, 0xd);
+	assert_true(vmt_cli_wants_vcpu(&cli, 0) && vmt_cli_wants_vcpu(&cli, 3));
+	assert_false(vmt_cli_wants_vcpu(&cli, 1) || vmt_cli_wants_vcpu(&cli, 64));
 	assert_true(cli.window.has_from && cli.window.has_to && !cli.window.percent);
 	assert_true(cli.window.from == 1.5 && cli.window.to == 2.25);
 	assert_true(cli.has_max_loss && cli.max_loss == 0.5);
 	assert_true(cli.has_fail_on && cli.fail_on == VMT_SEVERITY_WARN);
+
+	assert_int_equal(parse("list --vcpu 0x40-0x41,010,1023", &cli, &verb), 0);
+	assert_true(vmt_cli_wants_vcpu(&cli, 64) && vmt_cli_wants_vcpu(&cli, 65) &&
+		    vmt_cli_wants_vcpu(&cli, 8) && vmt_cli_wants_vcpu(&cli, 1023));
+	assert_false(vmt_cli_wants_vcpu(&cli, 0) || vmt_cli_wants_vcpu(&cli, 10) ||
+		     vmt_cli_wants_vcpu(&cli, 1024));
+	assert_int_equal(parse("list", &cli, &verb), 0);
+	assert_true(vmt_cli_wants_vcpu(&cli, 5000));
 
 	assert_int_equal(parse("report --time 10%,20%", &cli, &verb), 0);
 	assert_true(cli.window.percent && cli.window.from == 10 && cli.window.to == 20);
@@ -92,7 +101,10 @@ static void test_refused(void **state)
 		"list x",
 		"start --by reason",
 		"report --format xml",
-		"report --vcpu 64",
+		"report --vcpu 1024",
+		"report --vcpu 08",
+		"report --vcpu 0x",
+		"report --vcpu 1--2",
 		"report --vcpu 3-1",
 		"report --vcpu 1,",
 		"report --time 5,4",
@@ -115,6 +127,8 @@ static void test_refused(void **state)
 		"start --keep inf",
 		"start --pid 0",
 		"start --pid 12x",
+		"start --pid 08",
+		"start --pid +5",
 		"tsc",
 		"tsc convert --frac 64 1",
 		"tsc convert --mult -1 1",
