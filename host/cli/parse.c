@@ -134,10 +134,24 @@ static int bad_value(const struct vmt_cli *cli, const struct vmt_option_row *row
 	return vmt_cli_usage(cli, what, why);
 }
 
+/* A file that is named twice: the first one would be passed over without a word. */
+static bool is_second_file(const struct vmt_cli *cli, const struct vmt_option_row *row)
+{
+	const void *member = (const char *)cli + row->member;
+
+	return row->kind == VMT_OPT_TEXT && row->words && !strcmp(row->words, "@file") &&
+	       *(const char *const *)member;
+}
+
 static int take(struct scan *s, const struct vmt_option_row *row, const char *value)
 {
 	const char *why = "";
+	char what[64];
 
+	if (is_second_file(s->cli, row)) {
+		snprintf(what, sizeof(what), "--%s is given twice", row->name);
+		return vmt_cli_usage(s->cli, what, "it takes one file");
+	}
 	if (!strcmp(row->name, "help"))
 		s->want_help = true;
 	else if (!strcmp(row->name, "version"))
