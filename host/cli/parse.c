@@ -2,6 +2,7 @@
 /*
  * Reads the command line by the tables of options.c and verbs.c. Options may stand before or after
  * the verb and between arguments; `--name value` and `--name=value`, `-n value` and `-nvalue`.
+ * After `--` all are arguments, or the command of a verb that takes one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -228,13 +229,15 @@ static int option(struct scan *s, char **argv, int *i, int argc)
 	return take(s, row, value);
 }
 
+#define NO_TYPO 99u
+
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[32];
 	size_t n = strlen(b);
 
 	if (n >= 32 || strlen(a) >= 32)
-		return 99;
+		return NO_TYPO;
 	for (size_t j = 0; j <= n; j++)
 		row[j] = (unsigned int)j;
 	for (size_t i = 1; a[i - 1]; i++) {
@@ -255,17 +258,31 @@ static unsigned int distance(const char *a, const char *b)
 	return row[n];
 }
 
+/*
+ * NO_TYPO unless the word may be meant: two changes at most, fewer than half of its letters, and
+ * the first letter is right (export and import are not report, top is not stop).
+ */
+static unsigned int typo_distance(const char *word, const char *meant)
+{
+	unsigned int d = distance(word, meant);
+
+	return d <= 2 && 2 * d < strlen(word) && word[0] == meant[0] ? d : NO_TYPO;
+}
+
 static int unknown_verb(const struct scan *s, const char *name)
 {
 	char what[200], cure[200] = "vmtrace --help lists the verbs";
+	unsigned int nearest = NO_TYPO;
 	size_t count;
 	const struct vmt_verb_row *rows = vmt_verbs(&count);
 
 	snprintf(what, sizeof(what), "no verb '%.100s'", name);
 	for (size_t i = 0; i < count; i++) {
-		if (distance(name, rows[i].name) <= 2) {
+		unsigned int d = typo_distance(name, rows[i].name);
+
+		if (d < nearest) {
+			nearest = d;
 			snprintf(cure, sizeof(cure), "did you mean 'vmtrace %s'?", rows[i].name);
-			break;
 		}
 	}
 	return vmt_cli_usage(s->cli, what, cure);
@@ -337,20 +354,24 @@ int vmt_cli_parse(struct vmt_cli *cli, int argc, char **argv, const struct vmt_v
 {
 	struct scan s = { .cli = cli };
 	int status = VMT_STATUS_OK;
+	bool ended = false; /* by --: what follows is no option */
 
 	memset(cli, 0, sizeof(*cli));
 	*done = false;
 	for (int i = 1; i < argc && !status; i++) {
-		if (!strcmp(argv[i], "--")) {
-			if (!s.verb || !s.verb->takes_command)
-				return vmt_cli_usage(cli, "only record takes -- COMMAND", NULL);
-			cli->command = argv + i + 1;
-			if (!*cli->command)
-				return vmt_cli_usage(cli, "no command after --", NULL);
-			break;
+		if (!ended && !strcmp(argv[i], "--")) {
+			ended = true;
+			if (s.verb && s.verb->takes_command) {
+				cli->command = argv + i + 1;
+				if (!*cli->command)
+					return vmt_cli_usage(cli, "no command after --", NULL);
+				break;
+			}
+		} else if (!ended && is_option(&s, argv[i])) {
+			status = option(&s, argv, &i, argc);
+		} else {
+			status = argument(&s, argv[i]);
 		}
-		status =
-			is_option(&s, argv[i]) ? option(&s, argv, &i, argc) : argument(&s, argv[i]);
 	}
 	if (status)
 		return status;

@@ -90,6 +90,14 @@ static void test_values(void **state)
 	assert_int_equal(cli.nr_args, 1);
 	assert_int_equal(parse("report -i -", &cli, &verb), 0);
 	assert_string_equal(cli.input, "-");
+	assert_int_equal(parse("tsc convert -- 5 -0x6", &cli, &verb), 0);
+	assert_int_equal(cli.nr_args, 3);
+	assert_string_equal(cli.args[2], "-0x6");
+	assert_int_equal(parse("report -- --force", &cli, &verb), 0);
+	assert_string_equal(cli.input, "--force");
+	assert_int_equal(parse("explain -- -- x", &cli, &verb), 0);
+	assert_string_equal(cli.args[0], "--");
+	assert_int_equal(parse("list --", &cli, &verb), 0);
 	assert_int_equal(parse("record -- sleep 1", &cli, &verb), 0);
 	assert_string_equal(cli.command[0], "sleep");
 }
@@ -136,7 +144,9 @@ static void test_refused(void **state)
 		"tsc",
 		"tsc convert --frac 64 1",
 		"tsc convert --mult -1 1",
-		"report -- ls",
+		"start -- ls",
+		"report -- a b",
+		"list -- --all",
 		"record --",
 		"decode",
 	};
