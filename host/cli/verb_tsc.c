@@ -49,9 +49,7 @@ static bool wanted_domain(const struct vmt_cli *cli, const struct vmt_tsc_maps *
 static bool wanted_vcpu(const struct vmt_cli *cli, const struct vmt_tsc_maps *maps,
 			const struct vmt_tsc_vcpu *v)
 {
-	bool in_list = v->id < 64 ? cli->vcpu_mask >> v->id & 1 : !cli->vcpu_list;
-
-	return in_list && wanted_domain(cli, maps, v->domain);
+	return vmt_cli_wants_vcpu(cli, v->id) && wanted_domain(cli, maps, v->domain);
 }
 
 /* The one vCPU that the options name, or NULL with the exit status in *status. */
