@@ -121,7 +121,6 @@ static void check_all_verbs(void)
 			struct vmt_cli cli = { .verb = "x",
 					       .input = capture,
 					       .format = (enum vmt_out_format)format,
-					       .vcpu_mask = UINT64_MAX,
 					       .bill = true };
 			char *text;
 
@@ -158,7 +157,7 @@ static void long_names_are_cut(void **state)
 
 static void errors_are_cleaned(void **state)
 {
-	struct vmt_cli cli = { .verb = "report", .input = capture, .vcpu_mask = UINT64_MAX };
+	struct vmt_cli cli = { .verb = "report", .input = capture };
 	char *text;
 
 	(void)state;
