@@ -176,7 +176,7 @@ static int create_output(struct vmt_recorder *r, struct vmt_diag *diag)
 	if (err)
 		return err;
 	options.min_free_bytes = vmt_path_free_guard(r->info.file);
-	err = vmt_store_create(&r->store, r->info.file, &options, &own);
+	err = vmt_store_create_late(&r->store, r->info.file, &options, &own);
 	if (err && diag && !diag->code)
 		*diag = own;
 	if (!err && own.code) /* --keep without effect on this file system */
@@ -271,6 +271,8 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 		err = vmt_rights_drop(VMT_RIGHTS_REPLAY, diag);
 	if (!err)
 		err = open_capture(r, diag);
+	if (!err) /* what --force replaces is there until the capture runs */
+		err = vmt_store_commit(r->store, diag);
 	if (!err && !replay)
 		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
 	if (!err)
@@ -283,6 +285,17 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 		return r->listener;
 	vmt_recorder_update(r);
 	return vmt_folder_write(&r->folder, &r->info, diag);
+}
+
+/* A capture that did not come up leaves no file. */
+static void discard(struct vmt_recorder *r)
+{
+	if (r->capture)
+		vmt_capture_close(r->capture, NULL);
+	r->capture = NULL;
+	if (r->store)
+		vmt_store_discard(r->store);
+	r->store = NULL;
 }
 
 int vmt_recorder_open(struct vmt_recorder **out, const struct vmt_session_options *options,
@@ -305,13 +318,8 @@ int vmt_recorder_open(struct vmt_recorder **out, const struct vmt_session_option
 			       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
 	}
 	if (err) {
-		bool created = r->store != NULL;
-		char file[sizeof(r->info.file)];
-
-		memcpy(file, r->info.file, sizeof(file));
+		discard(r);
 		vmt_recorder_close(r, NULL, NULL);
-		if (created)
-			unlink(file);
 		return err;
 	}
 	*out = r;
