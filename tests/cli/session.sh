@@ -43,6 +43,20 @@ run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
+echo garbage >garbage
+cp recorded.vmt old.vmt
+run "record: what is no recording" 6 'no .vmt file' record --backend "replay:$work/garbage" -o new.vmt
+[ ! -e new.vmt ]
+ok "a capture that did not come up leaves no file"
+run "record: --force in vain" 6 'no .vmt file' record --backend "replay:$work/garbage" -o old.vmt --force
+cmp -s recorded.vmt old.vmt
+ok "what --force could not replace is as it was"
+mkfifo fifo
+cat fifo >/dev/null &
+run "record: to a FIFO in vain" 6 'no .vmt file' record --backend "replay:$work/garbage" -o fifo
+[ -p fifo ]
+ok "a FIFO or device stays"
+wait $!
 run "stop: nothing runs" 3 'no session of web01' stop -d web01
 
 run "start" 0 '^session s-[0-9]+-[0-9]+-[0-9]+ captures web01$' start -d web01 --backend "$replay" -o live.vmt
