@@ -274,7 +274,6 @@ static void pip_root(struct vmt_pt_decoder *d)
 	} else if (d->pending & PT_PEND_ENTRY) {
 		begin_exit(d);
 		d->exit.pip = true;
-		d->exit.after_entry = true;
 	} else if (d->mode == VMT_PT_MODE_NONROOT) {
 		begin_plain_exit(d);
 		d->exit.pip = true;
@@ -326,6 +325,10 @@ void pt_vm_exit_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, boo
 	d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	if (!failed && !from_root)
 		come_from(d, VMT_PT_MODE_NONROOT);
+	if (d->mode == VMT_PT_MODE_ROOT && !failed) { /* its entry was not seen */
+		d->guest_vmcs = d->vmcs;
+		d->guest_cr3.known = false;
+	}
 	begin_exit(d);
 	d->exit.cfe = true;
 	d->exit.failed = failed;
