@@ -95,13 +95,9 @@ static void take_tnt(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_tip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	bool transition = d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY);
-
 	pt_settle(d, p);
 	d->pending = 0;
-	d->enabled = true;
-	if (!transition || d->mode == VMT_PT_MODE_ROOT)
-		ran(d);
+	ran(d);
 }
 
 static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
@@ -159,7 +155,9 @@ static void take_fup(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME | PT_PEND_ENABLE | PT_PEND_EVD);
+	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME | PT_PEND_EVD);
+	if (!p->nr)
+		d->pending &= ~(uint32_t)PT_PEND_ENABLE;
 	pt_vm_pip(d, p);
 }
 

@@ -59,6 +59,7 @@ bool pt_psb_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		return true;
 	default:
 		pt_psb_end(d);
+		d->clock.in_psb = false;
 		return false;
 	}
 }

@@ -59,7 +59,9 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	/* Nothing says where the CPU is: the value itself may. */
 	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
 		return VMT_PT_MODE_ROOT;
-	if (!d->clock.known)
+	if (!*map && d->mode == VMT_PT_MODE_ROOT && d->root_ran)
+		return VMT_PT_MODE_ROOT;
+	if (!*map || !d->clock.known)
 		return VMT_PT_MODE_UNKNOWN;
 	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL);
 	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map);
