@@ -217,6 +217,8 @@ int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag)
 	if (status)
 		return status;
 	/* What lies before the data has been read; what lies behind it is counted at the end. */
+	if (data.offset > vmt_reader_size(p->reader))
+		data.offset = vmt_reader_size(p->reader);
 	p->ledger.bytes_total = p->ledger.bytes_decoded = data.offset;
 	return 0;
 }

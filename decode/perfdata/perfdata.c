@@ -13,7 +13,6 @@
 #define PIPE_HEADER_LEN 16
 #define RUN_MAX		(256u << 10)
 #define PLAIN_MAX	(16u << 20)
-#define DRAIN_STEP	(1u << 20)
 
 enum {
 	USER_HEADER_ATTR = 64,
@@ -150,36 +149,65 @@ static void loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char 
 				   .loss_kind = kind };
 }
 
+/* How much is left of the data section; a pipe's end is not known. */
+static uint64_t data_left(const struct vmt_perfdata *p)
+{
+	uint64_t at = vmt_reader_offset(p->reader);
+
+	if (!p->has_data_end)
+		return UINT64_MAX;
+	return p->data_end > at ? p->data_end - at : 0;
+}
+
+/* Nothing comes behind this. The tables behind the data were read at the beginning. */
+static void finish(struct vmt_perfdata *p)
+{
+	uint64_t size = vmt_reader_size(p->reader);
+
+	if (!p->ended && p->has_data_end && size > p->data_end)
+		count(p, size - p->data_end, 0);
+	p->ended = true;
+}
+
+/* Steps over up to n bytes of the data and returns how many there were, or a negative error. */
+static int64_t drain(struct vmt_perfdata *p, uint64_t n, struct vmt_diag *diag)
+{
+	uint64_t done = 0;
+
+	while (done < n) {
+		uint64_t left = data_left(p), step = n - done;
+		const uint8_t *bytes;
+		int64_t got = left ? vmt_reader_peek(p->reader, 1, &bytes, diag) : 0;
+		int status;
+
+		if (got < 0)
+			return got;
+		if (!got)
+			break;
+		step = step > left ? left : step;
+		step = step > (uint64_t)got ? (uint64_t)got : step;
+		status = vmt_reader_skip(p->reader, step, diag);
+		if (status)
+			return status;
+		done += step;
+	}
+	return (int64_t)done;
+}
+
 /* The rest of the data cannot be read: sizes chain the records, and the chain is broken. */
 static int skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
 		     struct vmt_diag *diag)
 {
-	uint64_t at = vmt_reader_offset(p->reader), lost = 0;
+	int64_t lost;
 
 	loss_item(p, item, kind, 0);
-	for (;;) {
-		const uint8_t *bytes;
-		int64_t got = vmt_reader_peek(p->reader, 1, &bytes, diag);
-		int status;
-
-		if (got < 0)
-			return (int)got;
-		if (p->has_data_end && (uint64_t)got > p->data_end - at - lost)
-			got = (int64_t)(p->data_end - at - lost);
-		if (!got)
-			break;
-		if (got > DRAIN_STEP)
-			got = DRAIN_STEP;
-		status = vmt_reader_skip(p->reader, (uint64_t)got, diag);
-		if (status)
-			return status;
-		lost += (uint64_t)got;
-	}
-	count(p, 0, lost);
-	item->lost_bytes = lost;
+	lost = drain(p, INT64_MAX, diag);
+	if (lost < 0)
+		return (int)lost;
+	count(p, 0, (uint64_t)lost);
+	item->lost_bytes = (uint64_t)lost;
 	p->ledger.truncated = p->ledger.truncated || !strcmp(kind, "truncated");
-	p->ended = true;
-	p->end_told = true;
+	finish(p);
 	return 1;
 }
 
@@ -252,7 +280,7 @@ static int user_tracing(struct vmt_perfdata *p, size_t record_len, struct vmt_it
 	got = vmt_reader_peek(p->reader, whole, &bytes, diag);
 	if (got < 0)
 		return (int)got;
-	if (got < (int64_t)whole)
+	if (got < (int64_t)whole || whole > data_left(p))
 		return skip_rest(p, item, "truncated", diag);
 	copy = malloc((size_t)size + 1);
 	if (!copy)
@@ -268,21 +296,26 @@ static int user_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t r
 			 struct vmt_item *item, struct vmt_diag *diag)
 {
 	uint64_t size = record_len >= 16 ? vmt_load_u64(record + 8) : 0;
-	uint64_t from = vmt_reader_offset(p->reader), end = vmt_reader_size(p->reader), skipped;
+	int64_t skipped;
 	int status;
 
-	count(p, record_len, 0);
-	loss_item(p, item, "auxtrace", size);
-	if (end && (size > end || from + record_len > end - size))
-		size = end > from + record_len ? end - from - record_len : 0;
-	status = vmt_reader_skip(p->reader, record_len + size, diag);
-	skipped = vmt_reader_offset(p->reader) - from;
-	skipped = skipped > record_len ? skipped - record_len : 0;
-	count(p, 0, skipped);
-	if (skipped < item->lost_bytes)
+	if (size > INT64_MAX)
+		return skip_rest(p, item, "damaged", diag);
+	loss_item(p, item, "auxtrace", 0);
+	status = vmt_reader_skip(p->reader, record_len, diag);
+	if (status)
+		return status;
+	skipped = drain(p, size, diag);
+	if (skipped < 0)
+		return (int)skipped;
+	count(p, record_len, (uint64_t)skipped);
+	item->lost_bytes = (uint64_t)skipped;
+	if ((uint64_t)skipped < size) {
+		item->loss_kind = "truncated";
 		p->ledger.truncated = true;
-	item->lost_bytes = skipped;
-	return status == VMT_E_IO ? status : 1;
+		finish(p);
+	}
+	return 1;
 }
 
 static int user_compressed(struct vmt_perfdata *p, const uint8_t *body, size_t len,
@@ -326,7 +359,7 @@ static int user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len
 	default:
 		break;
 	}
-	if (p->end_told) /* the rest was skipped, this record with it */
+	if (p->ended) /* the rest was skipped, this record with it */
 		return status;
 	count(p, len, 0);
 	p->pending_skip = len;
@@ -346,7 +379,7 @@ static int plain_item(struct vmt_perfdata *p, struct vmt_item *item)
 			p->plain_pos += run;
 			return 1;
 		}
-		if (size < 8) { /* the chain is broken inside: drop what is left */
+		if (size < 8 || size % 8) { /* the chain is broken inside: drop what is left */
 			loss_item(p, item, "damaged", 0);
 			p->plain_pos = p->plain_len;
 			return 1;
@@ -385,31 +418,24 @@ static int waiting_item(struct vmt_perfdata *p, struct vmt_item *item)
 	return plain_item(p, item);
 }
 
-/* The end of the data section: what follows it are the tables, read at the beginning. */
+/* The end of the data section: in order, or in the middle. */
 static int end_item(struct vmt_perfdata *p, struct vmt_item *item, bool in_order)
 {
-	uint64_t size = vmt_reader_size(p->reader);
-
-	if (p->end_told)
-		return 0;
-	p->end_told = true;
-	p->ended = true;
-	if (p->has_data_end && size > p->data_end)
-		count(p, size - p->data_end, 0);
+	if (p->plain_pos < p->plain_len) /* half a record */
+		in_order = false;
+	finish(p);
+	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
 	if (!in_order) {
 		p->ledger.truncated = true;
 		loss_item(p, item, "truncated", 0);
-		return 1;
 	}
-	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
 	return 1;
 }
 
 /* The next record or run of records in the file: 1, 0 nothing to tell yet, negative. */
 static int file_item(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_diag *diag)
 {
-	uint64_t at = vmt_reader_offset(p->reader);
-	uint64_t left = p->has_data_end ? (p->data_end > at ? p->data_end - at : 0) : UINT64_MAX;
+	uint64_t left = data_left(p);
 	const uint8_t *bytes;
 	int64_t got = left ? vmt_reader_peek(p->reader, 8, &bytes, diag) : 0;
 	size_t run, size;
@@ -458,7 +484,7 @@ int vmt_perfdata_next(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_
 				return status;
 		}
 		if (p->ended)
-			return p->end_told ? 0 : end_item(p, item, true);
+			return 0;
 		status = file_item(p, item, diag);
 		if (status)
 			return status;

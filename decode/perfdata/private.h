@@ -48,7 +48,7 @@ struct vmt_perfdata {
 	ZSTD_DCtx *zstd;
 	uint8_t *plain; /* decompressed records: plain[plain_pos..plain_len) are left */
 	size_t plain_pos, plain_len, plain_cap;
-	bool ended, end_told;
+	bool ended;
 };
 
 /* Reads an attr of `len` stored bytes; false when it is too short. */

@@ -40,7 +40,6 @@ record() { # record FOLDER PID COMMAND...
     out=$1 pid=$2
     shift 2
     case $LAB_RECORDER in
-    # shellcheck disable=SC2086
     vmtrace) vmtrace record --pid "$pid" -o "$out/exits.vmt" --force $RECORD_OPTIONS -- "$@" ;;
     perf) perf record -q -a -e 'kvm:*' -e sched:sched_switch -e sched:sched_waking -m 8M \
         -o "$out/perf.data" -- "$@" ;;

@@ -23,7 +23,7 @@ scenarios() {
 }
 ENV
 make_disk "$VMTRACE"
-boot_qemu 60 -m 512 -append "$command_line LAB_DISK=1" \
+boot_qemu 90 -m 512 -append "$command_line LAB_DISK=1" \
     -drive "file=$W/disk.img,format=raw,if=none,id=d" -device nvme,drive=d,serial=1
 ok $? "the machine ran to its end"
 read_disk
