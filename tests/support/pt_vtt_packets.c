@@ -118,6 +118,8 @@ static bool do_tnt(struct vmt_vtt_state *s)
 				    is_long ? "1 to 47" : "1 to 6");
 	for (size_t i = 0; i < count; i++)
 		bits = bits << 1 | (results[i] == 'T');
+	if (!is_long && s->item_bytes && !(bits & 1) && (count == 1 || bits & 2))
+		return vmt_vtt_fail(s, "tnt: in an open block this is a BIP's first byte");
 	if (is_long)
 		vmt_ptenc_tnt_long(&s->out->stream, bits, (unsigned int)count);
 	else
@@ -415,9 +417,11 @@ bool vmt_vtt_packet_statement(struct vmt_vtt_state *s, bool *known)
 	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
 		if (strcmp(packets[i].name, s->line.words[0]) != 0)
 			continue;
+		if (!packets[i].run(s))
+			return false;
 		if (packets[i].closes)
 			s->item_bytes = 0;
-		return packets[i].run(s);
+		return true;
 	}
 	return *known = false;
 }
