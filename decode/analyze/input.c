@@ -26,6 +26,8 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
+	if (in->swallow_loss && event->type == VMT_EVENT_LOSS)
+		return;
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
 			return;
@@ -95,6 +97,12 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 
 /* ---- items ---- */
 
+static void has_switches(struct vmt_input *in)
+{
+	in->facts.has_switches = true;
+	vmt_join_has_switches(in->join);
+}
+
 static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
 {
 	int status = vmt_ring_set_add(in->ring, item->attr, item->ids, item->nr_ids);
@@ -103,7 +111,7 @@ static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct v
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
 	if (item->attr->flags & FLAG_CONTEXT_SWITCH)
-		in->facts.has_switches = true;
+		has_switches(in);
 	return 0;
 }
 
@@ -114,7 +122,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 	if (vmt_format_parse((const char *)item->data, item->len, &format, NULL))
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
-		in->facts.has_switches = true;
+		has_switches(in);
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
@@ -140,21 +148,32 @@ static bool is_loss(const struct vmt_item *item)
 	       strcmp(item->loss_kind, "after-end");
 }
 
-/*
- * Bytes of the file are missing here: what is before goes out first, then every state is unknown,
- * so that nothing is measured across.
- */
 static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
-	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
-
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
-	vmt_merge_flush(in->merge, input_on_rec, in);
-	rec.time_ns = in->last_ns;
-	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
-	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
-	vmt_join_push(in->join, &rec);
+	input_lost(in, item->has_lost_records ? item->lost_records : 0);
+}
+
+static void take_round(struct vmt_input *in)
+{
+	input_lost_until_here(in);
+	in->floor_ns = in->round_newest_ns;
+	in->round_newest_ns = in->last_ns;
+	vmt_merge_round(in->merge, input_on_rec, in);
+}
+
+/* A tracepoint's records without its format are not worth a report of nothing. */
+static int take_records(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
+{
+	if (in->perf && !vmt_catalog_count(in->catalog)) {
+		int status = vmt_perfdata_need_formats(in->perf, diag);
+
+		if (status)
+			return status;
+	}
+	input_records(in, item->data, item->len);
+	return 0;
 }
 
 static int take_item(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
@@ -168,10 +187,9 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_FORMAT:
 		return take_format(in, item, diag);
 	case VMT_ITEM_RECORDS:
-		input_records(in, item->data, item->len);
-		return 0;
+		return take_records(in, item, diag);
 	case VMT_ITEM_ROUND:
-		vmt_merge_round(in->merge, input_on_rec, in);
+		take_round(in);
 		return 0;
 	case VMT_ITEM_ANCHOR:
 		take_anchors(in, item);
@@ -245,23 +263,17 @@ static uint64_t window_ns(uint64_t start_ns, double seconds)
 	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
 }
 
-/* The window is known as soon as the start is: at the session document or the first record. */
-static void settle_window(struct vmt_input *in)
+/* The window is known as soon as the start is: at the session document or the earliest rec. */
+void input_settle_window(struct vmt_input *in, uint64_t start_ns)
 {
-	uint64_t start;
-
-	if (in->has_window_start || in->has_window_end ||
-	    !(in->options.has_from || in->options.has_to) ||
-	    !(in->facts.has_start || in->has_first))
-		return;
-	start = in->facts.has_start ? in->facts.start_ns : in->first_ns;
+	in->window_settled = true;
 	if (in->options.has_from) {
 		in->has_window_start = true;
-		in->window_start = window_ns(start, in->options.from);
+		in->window_start = window_ns(start_ns, in->options.from);
 	}
 	if (in->options.has_to) {
 		in->has_window_end = true;
-		in->window_end = window_ns(start, in->options.to);
+		in->window_end = window_ns(start_ns, in->options.to);
 	}
 }
 
@@ -298,7 +310,12 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 				      "memory is short");
 	else
 		status = open_source(in, reader, diag);
+	if (!status && in->perf) {
+		input_perf_facts(in);
+		status = vmt_perfdata_need_formats(in->perf, diag);
+	}
 	if (status) {
+		release_source(in); /* the reader stays the caller's */
 		vmt_input_close(in);
 		return status;
 	}
@@ -328,15 +345,6 @@ void vmt_input_close(struct vmt_input *in)
 	free(in);
 }
 
-/* What a perf.data tells in its features. */
-static void perf_facts(struct vmt_input *in)
-{
-	if (!in->perf)
-		return;
-	in->facts.host = vmt_perfdata_feature(in->perf, "HOSTNAME");
-	in->facts.kernel = vmt_perfdata_feature(in->perf, "OSRELEASE");
-}
-
 int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struct vmt_diag *diag)
 {
 	struct vmt_item item;
@@ -348,16 +356,17 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 		status = take_item(in, &item, diag);
 		if (status)
 			return status;
-		settle_window(in);
 	}
 	if (status)
 		return status;
+	input_lost_until_here(in);
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
 	settle_span(in);
-	perf_facts(in);
+	if (in->perf)
+		input_perf_facts(in);
 	return 0;
 }
 
@@ -370,8 +379,13 @@ struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 {
 	struct vmt_ledger ledger = source_ledger(in);
 
-	ledger.bytes_decoded -= in->undecoded_bytes;
-	ledger.bytes_skipped += in->undecoded_bytes;
+	uint64_t undecoded = in->undecoded_bytes;
+
+	/* Records that came compressed count as they were before: never more than there is. */
+	if (undecoded > ledger.bytes_decoded)
+		undecoded = ledger.bytes_decoded;
+	ledger.bytes_decoded -= undecoded;
+	ledger.bytes_skipped += undecoded;
 	ledger.records_lost += in->records_lost;
 	ledger.overflows += in->overflows;
 	return ledger;

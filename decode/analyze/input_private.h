@@ -43,7 +43,12 @@ struct vmt_input {
 	struct vmt_perf_clock clock;
 	bool has_first;
 	uint64_t first_ns, last_ns; /* of the recs */
-	bool has_window_start, has_window_end;
+	/* Newest rec when the last round ended, and the one before: nothing older may come any
+	 * more. */
+	uint64_t round_newest_ns, floor_ns;
+	unsigned int lost_rounds; /* how many more round ends are behind a loss of the file */
+	bool swallow_loss;	  /* the join is told again of a loss that was told */
+	bool window_settled, has_window_start, has_window_end;
 	uint64_t window_start, window_end;
 	uint64_t records_lost, overflows; /* that records in the rings tell */
 	uint64_t undecoded_bytes;	  /* of RECORDS that could not be decoded */
@@ -51,6 +56,9 @@ struct vmt_input {
 
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
+
+/* Host facts from a perf.data's features; in pipe mode they come with the first records. */
+void input_perf_facts(struct vmt_input *in);
 
 /* Queues a MARK item; a broken one is ignored. */
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
@@ -60,6 +68,19 @@ void input_marks_until(struct vmt_input *in, uint64_t time_ns);
 
 /* Takes a RECORDS item apart into the merge. */
 void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len);
+
+/*
+ * Something is missing at this place of the file, `count` records if known. What was in it was
+ * written after the round before the last one, and before the next one or, as rings are drained one
+ * by one, the one after: nothing is measured across either border.
+ */
+void input_lost(struct vmt_input *in, uint64_t count);
+
+/* At the end of a round, or of the file: the border behind a loss. */
+void input_lost_until_here(struct vmt_input *in);
+
+/* Turns --time into bounds; start_ns: what its seconds count from. */
+void input_settle_window(struct vmt_input *in, uint64_t start_ns);
 
 /* The callback of the merge: context is the input. */
 void input_on_rec(void *context, const struct vmt_rec *rec);
