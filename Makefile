@@ -100,14 +100,15 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-$(O)/tests/tools/gen_capture: $(O)/tests/tools/gen_capture.o $(SUPPORT_OBJ) $(LIBS)
+TOOLS := $(O)/tests/tools/gen_capture $(O)/tests/tools/gen_perfdata
+$(TOOLS): %: %.o $(SUPPORT_OBJ) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
 check:
 	@$(srcdir)/tests/tools/deps.sh check
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-unit
 .PHONY: test-programs
-test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(O)/tests/tools/gen_capture
+test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(TOOLS)
 check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
 	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
@@ -127,7 +128,7 @@ check-layers: $(LIBS)
 check-docs: all
 	@O=$(O) $(srcdir)/tests/lint/check-docs.sh
 
-bench: all $(BENCH_BIN) $(O)/tests/tools/gen_capture
+bench: all $(BENCH_BIN) $(TOOLS)
 	@$(srcdir)/tests/tools/deps.sh bench
 	@O=$(O) $(srcdir)/tests/bench/run-bench.sh
 

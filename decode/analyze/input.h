@@ -39,7 +39,9 @@ struct vmt_input_facts {
 	bool tsc_convertible; /* perf time can be turned into host TSC */
 	bool has_switches; /* context switches are in the stream: blocked and preempted are known */
 	bool closed;	   /* the writer closed the file in order */
-	uint64_t late;	   /* recs that came too late for the merge */
+	bool has_recorder_cpu;
+	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
+	uint64_t late;		  /* recs that came too late for the merge */
 };
 
 struct vmt_input_options {

@@ -76,6 +76,17 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 	}
 }
 
+/* The last document has the final figure. */
+static void take_recorder(struct vmt_input *in, const json_t *recorder)
+{
+	const json_t *cpu = json_object_get(recorder, "cpu_ns");
+
+	if (!json_is_integer(cpu))
+		return;
+	in->facts.has_recorder_cpu = true;
+	in->facts.recorder_cpu_ns = number(cpu);
+}
+
 static void take_host(struct vmt_input *in, const json_t *host)
 {
 	const char *isa = json_string_value(json_object_get(host, "isa"));
@@ -112,6 +123,7 @@ void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 	}
 	in->facts.tool = keep_text(&in->tool, json_object_get(root, "tool"));
 	take_host(in, json_object_get(root, "host"));
+	take_recorder(in, json_object_get(root, "recorder"));
 	take_domains(in, json_object_get(root, "domains"));
 	if (json_is_true(json_object_get(root, "has_switches"))) {
 		in->facts.has_switches = true;

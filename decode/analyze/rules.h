@@ -15,9 +15,11 @@
 #define LOOP_CORES_MIN	 0.05 /* ... or this much time ... */
 #define LOOP_COUNT_MIN	 500u
 #define LOOP_RATE_MIN	 1000.0
-#define LOOP_CORES_WARN	 0.05
-#define LOOP_RATE_WARN	 10000.0
-#define LOOP_CORES_CRIT	 0.25
+/* ... and, unless the rate alone is worth a warning or times are not known, at least this time */
+#define LOOP_CORES_NOTE 0.01
+#define LOOP_CORES_WARN 0.05
+#define LOOP_RATE_WARN	10000.0
+#define LOOP_CORES_CRIT 0.25
 /* clocksource: reads of a slow clock, not told when rip-loop has told the row */
 #define CLOCK_RATE_MIN	 500.0
 #define CLOCK_CORES_WARN 0.02

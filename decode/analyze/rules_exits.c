@@ -15,6 +15,9 @@ static bool is_loop(const struct vmt_verdict_facts *f, const struct vmt_row *row
 	if (row->count < LOOP_COUNT_MIN || vmt_verdict_rate(f, row->count) < LOOP_RATE_MIN ||
 	    vmt_rule_ratio(row->rip_count, row->count) < LOOP_RIP_SHARE)
 		return false;
+	if (row->timed && vmt_rule_cores(f, row->total_ns) < LOOP_CORES_NOTE &&
+	    vmt_verdict_rate(f, row->count) < LOOP_RATE_WARN)
+		return false;
 	return vmt_rule_ratio(row->count, f->report->exits) >= LOOP_EXITS_SHARE ||
 	       vmt_rule_cores(f, row->total_ns) >= LOOP_CORES_MIN;
 }

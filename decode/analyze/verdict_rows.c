@@ -10,9 +10,8 @@
 #include "vmx/names.h"
 
 #define CLOCK                                                                                      \
-	"Linux guest: clocksource=tsc or kvm-clock (/sys/devices/system/clocksource). Windows: "   \
-	"bcdedit /deletevalue useplatformclock, and <timer name='hypervclock' present='yes'/> in " \
-	"the domain."
+	"Linux guest: clocksource=tsc or kvm-clock. Windows: bcdedit /deletevalue "                \
+	"useplatformclock, and <timer name='hypervclock' present='yes'/> in the domain."
 #define DISK                                                                                       \
 	"Emulated IDE: every register access is an exit. Give the disk bus='virtio' (or a "        \
 	"virtio-scsi controller)."

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "decode/base/key.h"
+
 static const struct vmt_rule rules[] = {
 	{ "failed-entry", 4, vmt_rule_failed },
 	{ "rip-loop", 3, vmt_rule_loop },
@@ -48,20 +50,40 @@ enum vmt_severity vmt_rule_grade(double value, double warn, double critical)
 	return value >= warn ? VMT_SEVERITY_WARN : VMT_SEVERITY_NOTE;
 }
 
+/* The largest storm of the row's exits, or NULL. */
+static const struct vmt_storm *storm_of(const struct vmt_report *r, const struct vmt_row *row)
+{
+	for (size_t i = 0; i < r->nr_storms; i++) {
+		const struct vmt_storm *s = &r->storms[i];
+
+		if (s->isa == row->isa && s->reason == row->reason &&
+		    vmt_key_equal(&s->key, &row->key))
+			return s;
+	}
+	return NULL;
+}
+
 void vmt_rule_evidence(const struct vmt_verdict_facts *f, const struct vmt_row *row, char *buf,
 		       size_t size)
 {
-	char count[28], rate[28];
+	const struct vmt_storm *storm = storm_of(f->report, row);
+	char count[28], rate[28], peak[28], when[100] = "";
 
+	if (storm)
+		snprintf(when, sizeof(when), "; %s/s from %.3f to %.3f s",
+			 vmt_verdict_number(peak, sizeof(peak), (uint64_t)storm->rate),
+			 (double)(storm->from_ns - f->report->start_ns) / 1e9,
+			 (double)(storm->to_ns - f->report->start_ns) / 1e9);
 	vmt_verdict_number(count, sizeof(count), row->count);
 	vmt_verdict_number(rate, sizeof(rate), (uint64_t)vmt_verdict_rate(f, row->count));
 	if (row->timed)
 		snprintf(buf, size,
-			 "%s exits (%s/s) take %.1f %% of one vCPU's time, %.1f %% of it in %s; "
+			 "%s exits (%s/s%s) take %.1f %% of one vCPU's time, %.1f %% of it in %s; "
 			 "longest %.3f ms",
-			 count, rate, vmt_rule_cores(f, row->total_ns) * 100,
+			 count, rate, when, vmt_rule_cores(f, row->total_ns) * 100,
 			 vmt_rule_ratio(row->userspace_ns, row->total_ns) * 100, f->vmm_name,
 			 (double)row->max_ns / 1e6);
 	else
-		snprintf(buf, size, "%s exits (%s/s); their durations are not known", count, rate);
+		snprintf(buf, size, "%s exits (%s/s%s); their durations are not known", count, rate,
+			 when);
 }

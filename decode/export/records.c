@@ -273,6 +273,8 @@ void vmt_records_item(struct vmt_records *records, const struct vmt_item *item)
 		snprintf(text, sizeof(text), "%.*s", (int)(item->len < 190 ? item->len : 190),
 			 (const char *)item->data);
 	}
+	if (!text[0])
+		l.text = NULL;
 	write_line(records, &l);
 }
 

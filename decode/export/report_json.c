@@ -158,6 +158,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_bool(j, "concealed", r->concealed_known, r->concealed);
 	vmt_json_bool(j, "has_switches", true, f->has_switches);
 	vmt_json_number(j, "late_records", true, f->late);
+	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
 	write_loss(j, &r->ledger);
 	write_vms(j, f);

@@ -63,8 +63,9 @@ static void write_time(const struct vmt_page *page, const struct vmt_report *r)
 
 	vmt_page_line(page, VMT_STYLE_HEADING, "WHERE THE TIME WENT (percent of the wall time)");
 	if (!r->nr_bills) {
-		vmt_page_line(page, VMT_STYLE_PLAIN,
-			      "No vCPU had an event with a time: nothing can be told.");
+		vmt_page_line(
+			page, VMT_STYLE_PLAIN,
+			"No entry or exit of a vCPU with a time is there: nothing can be told.");
 		return;
 	}
 	vmt_text_bill_header(page);

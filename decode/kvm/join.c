@@ -121,7 +121,7 @@ static void complete_exit(struct vmt_join *join, struct join_thread *t, const st
 {
 	struct vmt_event *exit = &t->exit;
 
-	if ((exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
+	if (!t->uncertain && (exit->has & VMT_HAS_TIME) && (rec->flags & VMT_REC_HAS_TIME) &&
 	    rec->time_ns >= exit->time.host_ns) {
 		bool in_order = rec->time_ns >= t->parts.since_ns;
 
@@ -163,6 +163,12 @@ static void on_lost(struct vmt_join *join, const struct vmt_rec *rec)
 	struct join_thread *t = of_thread ? join_thread_find(join, rec->tid) : NULL;
 	struct vmt_event event;
 
+	if (rec->u.lost.cause == VMT_LOST_BEGIN) {
+		join->open_losses++;
+		return;
+	}
+	if (rec->u.lost.begun && join->open_losses)
+		join->open_losses--;
 	join_event_begin(&event, VMT_EVENT_LOSS, rec, t);
 	event.name = rec->u.lost.cause < VMT_LOST_CAUSE_COUNT ? names[rec->u.lost.cause]
 							      : names[VMT_LOST_RECORDS];
@@ -183,6 +189,10 @@ void join_catch_up(struct vmt_join *join, struct join_thread *t)
 {
 	if (t->loss_epoch != join->loss_epoch)
 		apply_loss(join, t);
+	if (join->open_losses) {
+		t->uncertain = true;
+		t->after_loss = true;
+	}
 }
 
 /* The first record after a loss that tells guest from host: was there a change inside it? */
@@ -275,6 +285,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 	t->wait = (uint8_t)wait;
 	use_early_key(t);
 	t->open = true;
+	t->uncertain = join->open_losses > 0;
 	t->exit_in_l2 = t->in_l2;
 	t->side = JOIN_SIDE_HOST;
 	t->in_userspace = false;

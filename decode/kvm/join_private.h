@@ -56,6 +56,7 @@ struct join_thread {
 	uint8_t wait;	     /* enum join_wait of the open exit */
 	bool has_domain;
 	bool open;	      /* `exit` waits for its entry */
+	bool uncertain;	      /* the open exit was touched while records may be missing */
 	bool after_loss;      /* a loss lies between `side` and now */
 	bool in_userspace;    /* since a kvm_userspace_exit */
 	bool stopped;	      /* the domain is paused */
@@ -75,6 +76,7 @@ struct vmt_join {
 	void *context;
 	struct vmt_join_counts counts;
 	uint64_t loss_epoch;
+	uint64_t open_losses;  /* stretches in which records may be missing */
 	bool has_switches;     /* the capture records the switches of every thread */
 	bool nested_seen;      /* records of nested virtualisation are in the stream */
 	bool nested_exit_seen; /* kvm_nested_vmexit among them */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS (2 * JOIN_THREADS_MAX)
+#define SLOTS ((size_t)2 * JOIN_THREADS_MAX)
 
 bool join_threads_init(struct vmt_join *join)
 {
@@ -20,7 +20,7 @@ bool join_threads_init(struct vmt_join *join)
 
 static uint32_t *slot_of(struct vmt_join *join, uint32_t tid)
 {
-	uint32_t at = (tid * UINT32_C(0x9e3779b1)) >> 15;
+	size_t at = (tid * UINT32_C(0x9e3779b1)) >> 15;
 
 	while (join->slots[at] && join->threads[join->slots[at] - 1].tid != tid)
 		at = (at + 1) & (SLOTS - 1);
@@ -42,18 +42,26 @@ struct join_thread *join_thread_find(struct vmt_join *join, uint32_t tid)
 
 struct join_thread *join_thread_get(struct vmt_join *join, uint32_t tid, uint32_t pid)
 {
-	struct join_thread *t = join_thread_find(join, tid);
+	uint32_t *slot, index = join->nr_threads;
 
-	if (t || tid == 0 || join->nr_threads == JOIN_THREADS_MAX)
-		return t;
-	t = &join->threads[join->nr_threads];
-	t->tid = tid;
-	t->pid = pid;
-	t->vcpu = -1;
-	t->loss_epoch = join->loss_epoch;
-	*slot_of(join, tid) = ++join->nr_threads;
-	join->last = t;
-	return t;
+	if (join->last && join->last->tid == tid)
+		return join->last;
+	slot = slot_of(join, tid);
+	if (*slot) {
+		join->last = &join->threads[*slot - 1];
+		return join->last;
+	}
+	if (tid == 0 || index == JOIN_THREADS_MAX)
+		return NULL;
+	join->threads[index] = (struct join_thread){
+		.tid = tid,
+		.pid = pid,
+		.vcpu = -1,
+		.loss_epoch = join->loss_epoch,
+	};
+	*slot = ++join->nr_threads;
+	join->last = &join->threads[index];
+	return join->last;
 }
 
 void join_thread_reset(struct join_thread *t)

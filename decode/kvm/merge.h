@@ -16,7 +16,8 @@
  */
 struct vmt_merge;
 
-/* max_recs bounds the memory: about 100 bytes a rec. NULL when memory is short. */
+/* max_recs bounds the memory: about 140 bytes a rec, of which only what is used is touched. NULL
+ * when memory is short. */
 struct vmt_merge *vmt_merge_new(size_t max_recs);
 void vmt_merge_free(struct vmt_merge *merge);
 

@@ -289,3 +289,12 @@ int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_reco
 		return 0;
 	}
 }
+
+void vmt_rec_loss_begin(struct vmt_rec *lost, uint64_t since_ns, struct vmt_rec *begin)
+{
+	lost->u.lost.begun = 1;
+	*begin = *lost;
+	begin->time_ns = since_ns;
+	begin->u.lost.cause = VMT_LOST_BEGIN;
+	begin->u.lost.count = 0;
+}

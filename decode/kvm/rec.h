@@ -69,6 +69,7 @@ enum vmt_lost_cause {
 	VMT_LOST_SAMPLES,     /* the kernel refused to write samples */
 	VMT_LOST_THROTTLED,   /* the event was stopped, or goes on after it was */
 	VMT_LOST_CAUSE_COUNT,
+	VMT_LOST_BEGIN, /* no loss itself: see vmt_rec_loss_begin */
 };
 
 struct vmt_rec {
@@ -135,6 +136,7 @@ struct vmt_rec {
 			uint64_t count; /* records; 0: not known */
 			uint32_t stream, bytes;
 			uint32_t cause; /* enum vmt_lost_cause */
+			uint32_t begun; /* a VMT_LOST_BEGIN of it came before */
 		} lost;
 		uint64_t words[8];
 	} u;
@@ -172,5 +174,14 @@ const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index);
  */
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out);
+
+/*
+ * The kernel tells of a loss only with the next record that fits: what is missing in a ring was
+ * lost at any time since the record before it, since_ns. Where rings belong to CPUs and threads
+ * move between them, records of other rings within that stretch are not to be trusted either. Fills
+ * *begin with the rec that opens the stretch, to be pushed into the merge in front of *lost, and
+ * marks *lost as its end.
+ */
+void vmt_rec_loss_begin(struct vmt_rec *lost, uint64_t since_ns, struct vmt_rec *begin);
 
 #endif

@@ -406,7 +406,7 @@ size_t vmt_pt_sync(struct vmt_pt_reader *r)
 }
 
 static const char *const type_names[VMT_PT_TYPE_COUNT] = {
-	"PAD",	     "TNT",	 "TNT.LONG",  "TIP",	"TIP.PGE", "TIP.PGD", "FUP",	"PIP",
+	"PAD",	     "TNT",	 "TNT",	      "TIP",	"TIP.PGE", "TIP.PGD", "FUP",	"PIP",
 	"MODE.Exec", "MODE.TSX", "TraceStop", "CBR",	"TSC",	   "MTC",     "TMA",	"CYC",
 	"VMCS",	     "OVF",	 "PSB",	      "PSBEND", "MNT",	   "PTW",     "EXSTOP", "MWAIT",
 	"PWRE",	     "PWRX",	 "BBP",	      "BIP",	"BEP",	   "CFE",     "EVD",	"TRIG",

@@ -123,7 +123,8 @@ int vmt_pt_next(struct vmt_pt_reader *reader, struct vmt_pt_packet *out, const c
  */
 size_t vmt_pt_sync(struct vmt_pt_reader *reader);
 
-/* SDM spelling: "TIP.PGE". CFE and EVD type names, NULL for reserved ones. */
+/* SDM spelling: "TIP.PGE"; "TNT" for both lengths. CFE and EVD type names, NULL for reserved ones.
+ */
 const char *vmt_pt_type_name(enum vmt_pt_type type);
 const char *vmt_pt_cfe_name(uint8_t kind);
 const char *vmt_pt_evd_name(uint8_t kind);

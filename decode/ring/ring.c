@@ -52,9 +52,9 @@ struct vmt_ring_set {
 	size_t nr_attrs, cap_attrs;
 	struct id_slot *slots;
 	size_t nr_ids, nr_slots;
-	bool same_layout; /* every attr has the same sample_type and read_format */
-	int8_t id_word;	  /* where all attrs have the id: 8-byte word of a SAMPLE's body, … */
-	int8_t trailer_id_word; /* … and of a trailer from its end (1 = last); -1: they differ */
+	bool same_layout;    /* every attr has the same sample_type and read_format */
+	int id_word;	     /* where all attrs have the id: 8-byte word of a SAMPLE's body, … */
+	int trailer_id_word; /* … and of a trailer from its end (1 = last); -1: they differ */
 };
 
 struct vmt_ring_set *vmt_ring_set_new(void)
@@ -161,9 +161,8 @@ static struct layout layout_of(const struct vmt_ring_attr *attr)
 /* Keeps track of whether the id stands at one place in the records of all attrs. */
 static void note_id_place(struct vmt_ring_set *set, const struct layout *l)
 {
-	int8_t word = l->id == NOWHERE ? -1 : (int8_t)(l->id / 8);
-	int8_t from_end =
-		l->trailer_id == NOWHERE ? -1 : (int8_t)((l->trailer_len - l->trailer_id) / 8);
+	int word = l->id == NOWHERE ? -1 : l->id / 8;
+	int from_end = l->trailer_id == NOWHERE ? -1 : (l->trailer_len - l->trailer_id) / 8;
 
 	if (!set->nr_attrs) {
 		set->id_word = word;

@@ -110,12 +110,24 @@ int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
 
 /* ---- documents and clocks ---- */
 
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	char *json = vmt_document_live(c->base_json, &c->facts, c->domains);
-	int err = json ? vmt_store_session(c->store, json, diag)
-		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
-				      "memory is short");
+	char *json;
+	int err;
+
+	c->facts.cpu_ns = cpu_now_ns() - c->cpu_start_ns;
+	json = vmt_document_live(c->base_json, &c->facts, c->domains);
+	err = json ? vmt_store_session(c->store, json, diag)
+		   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
+				  "memory is short");
 
 	free(json);
 	c->document_due_ns = vmt_io_monotonic_ns() + DOCUMENT_PERIOD_NS;
@@ -265,14 +277,6 @@ static void capture_free(struct vmt_capture *c)
 	free(c);
 }
 
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec t = { 0, 0 };
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_options *options,
 			  struct vmt_domains *domains, struct vmt_store_writer *store,
 			  const struct vmt_perf_ops *ops, const char *tracefs,
@@ -400,13 +404,45 @@ static int keep(int first, int next)
 	return first < 0 ? first : next < 0 ? next : 0;
 }
 
+/* Empties the rings and ends the round. What the kernel or a ring left out becomes a LOSS. */
+static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	struct vmt_capture_counts before = c->counts;
+	int err = vmt_live_drain(c->live, &c->counts, diag);
+	uint64_t now = c->counts.last_ns;
+
+	if (err == VMT_E_DAMAGED)
+		err = keep(err, vmt_store_loss(c->store, 0, "ring-damaged",
+					       c->counts.unstored - before.unstored, UINT64_MAX,
+					       now, diag));
+	if (c->counts.throttles != before.throttles)
+		err = keep(err, vmt_store_loss(c->store, 0, "throttled", 0, UINT64_MAX, now, diag));
+	if (c->counts.records != before.records)
+		err = keep(err, vmt_store_round(c->store, now, diag));
+	return err;
+}
+
+/* What the rings lost last is told by no record in them: it becomes a LOSS. */
+static int write_untold_loss(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	uint64_t lost;
+	bool known = vmt_live_lost(c->live, &lost);
+
+	if (known ? lost <= c->counts.lost : !lost)
+		return 0;
+	if (known) {
+		lost -= c->counts.lost;
+		c->counts.lost += lost;
+	}
+	c->counts.overflows++;
+	return vmt_store_loss(c->store, 0, "ring-full", 0, lost, c->counts.last_ns, diag);
+}
+
 static int drain_live(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	uint64_t before = c->counts.records, now = vmt_io_monotonic_ns();
-	int err = vmt_live_drain(c->live, &c->counts, diag);
+	uint64_t now = vmt_io_monotonic_ns();
+	int err = drain_rings(c, diag);
 
-	if (c->counts.records != before)
-		err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
 	if (now >= c->anchor_due_ns) {
 		err = keep(err, look_at_cpus(c, diag));
 		err = keep(err, follow(c, true, diag));
@@ -460,17 +496,15 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 		return 0;
 	c->stopped = true;
 	if (c->live) {
-		uint64_t before = c->counts.records;
-
 		vmt_live_disable(c->live);
-		err = keep(err, vmt_live_drain(c->live, &c->counts, diag));
-		if (c->counts.records != before)
-			err = keep(err, vmt_store_round(c->store, c->counts.last_ns, diag));
+		err = drain_rings(c, diag);
+		err = keep(err, write_untold_loss(c, diag));
 		for (size_t i = 0; i < c->domains->count; i++) {
 			if (!c->processes[i].gone && c->domains->items[i].pid > 0)
 				vmt_domain_refresh(&c->domains->items[i], NULL);
 		}
 		err = keep(err, write_clocks(c, diag));
+		err = keep(err, write_document(c, diag));
 	}
 	return keep(err, write_mark(c, 0, "capture-stop", NULL, diag));
 }

@@ -80,12 +80,15 @@ static char *finish(json_t *doc)
 char *vmt_document_live(const char *base_json, const struct vmt_document_facts *facts,
 			const struct vmt_domains *domains)
 {
-	json_t *doc = json_loads(base_json, 0, NULL), *list = json_array(), *clock = json_object();
+	json_t *doc = json_loads(base_json, 0, NULL), *list = json_array(), *clock = json_object(),
+	       *recorder = json_object();
 
 	json_object_set_new(clock, "tsc_convertible", json_boolean(facts->tsc_convertible));
 	json_object_set_new(doc, "clock", clock);
 	json_object_set_new(doc, "start_ns", number_or_null(facts->start_ns));
 	json_object_set_new(doc, "has_switches", json_boolean(facts->has_switches));
+	json_object_set_new(recorder, "cpu_ns", json_integer((json_int_t)facts->cpu_ns));
+	json_object_set_new(doc, "recorder", recorder);
 	for (size_t i = 0; domains->items && i < domains->count; i++) {
 		json_t *one = identity_of(&domains->items[i]);
 

@@ -208,6 +208,7 @@ int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, str
 
 		if (ring->leader < 0)
 			continue;
+		ring->full = vmt_capture_ring_is_full(&ring->ring, ring->full);
 		err = vmt_capture_ring_drain(&ring->ring, live->exit_id, sink, live->store, counts,
 					     diag);
 		first_err = first_err ? first_err : err;
@@ -215,6 +216,33 @@ int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, str
 			vmt_live_close_ring(live, ring);
 	}
 	return first_err;
+}
+
+static bool add_lost(const struct vmt_live *live, int fd, uint64_t *sum)
+{
+	uint64_t lost;
+
+	if (!vmt_perf_lost(live->ops, fd, &lost))
+		return false;
+	*sum += lost;
+	return true;
+}
+
+bool vmt_live_lost(const struct vmt_live *live, uint64_t *lost)
+{
+	bool known = true, full = false;
+
+	*lost = live->closed_lost;
+	for (size_t i = 0; i < live->nr_fds && known; i++)
+		known = add_lost(live, live->fds[i], lost);
+	for (size_t i = 0; i < live->nr_rings; i++) {
+		if (live->rings[i].leader >= 0 && known)
+			known = add_lost(live, live->rings[i].leader, lost);
+		full |= live->rings[i].full;
+	}
+	if (!known)
+		*lost = full ? UINT64_MAX : 0;
+	return known;
 }
 
 /* Opens the events of the threads rows[from..count) in every CPU's ring. */

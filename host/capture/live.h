@@ -46,6 +46,13 @@ int vmt_live_fd(const struct vmt_live *live);
 int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
 
 /*
+ * How many records the kernel could not put into the rings so far: told or not yet told by LOST
+ * records. False where the kernel does not count (before 6.0); *lost is then UINT64_MAX when a ring
+ * was full at its last drain, else 0.
+ */
+bool vmt_live_lost(const struct vmt_live *live, uint64_t *lost);
+
+/*
  * Follows the domains' threads: opens what is new, closes the rings of those that ended. Returns 1
  * when the table changed, 0 when not; on failure (descriptors, rights) the capture of the other
  * threads goes on and the error tells what is missing.

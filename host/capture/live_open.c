@@ -177,8 +177,12 @@ static void event_name(const struct vmt_live_event *event, const struct vmt_perf
 
 void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
 {
+	uint64_t lost;
+
 	if (ring->leader < 0)
 		return;
+	if (ring->tid && vmt_perf_lost(live->ops, ring->leader, &lost))
+		live->closed_lost += lost;
 	if (ring->ring.page)
 		live->ops->unmap(ring->ring.page,
 				 ring->ring.data_bytes + (size_t)sysconf(_SC_PAGESIZE));

@@ -19,6 +19,7 @@ struct vmt_live_ring {
 	int leader; /* -1: closed */
 	pid_t tid;  /* 0: ring of a CPU */
 	bool ended; /* the thread is gone: drain once more, then close */
+	bool full;  /* when it was drained last: what came after that may be lost */
 };
 
 #define VMT_LIVE_ROLES 4 /* VMT_ROLE_VCPU .. VMT_ROLE_WAKING */
@@ -52,6 +53,7 @@ struct vmt_live {
 	size_t cpu_ring_bytes, thread_ring_bytes;
 	struct vmt_threads threads;
 	uint32_t next_stream;
+	uint64_t closed_lost; /* records lost by rings that are closed */
 	bool enabled;
 };
 

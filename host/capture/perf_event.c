@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,43 @@
 
 #define RETRIES_MAX 100
 
+#define READ_FORMAT_LOST (UINT64_C(1) << 4) /* PERF_FORMAT_LOST, in headers since 6.0 */
+
 #define SAMPLE_TYPE                                                                                \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |           \
 	 PERF_SAMPLE_RAW)
 
+/* Makes a permitted CAP_SYS_ADMIN effective, or ineffective again. False: nothing changed. */
+static bool set_admin(bool effective)
+{
+	const uint32_t bit = UINT32_C(1) << CAP_SYS_ADMIN;
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) || !(data[0].permitted & bit) ||
+	    !(data[0].effective & bit) != effective)
+		return false;
+	data[0].effective ^= bit;
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+/*
+ * A recorder that gave up its rights keeps CAP_SYS_ADMIN permitted where this call needs it
+ * (kernel.perf_event_paranoid above 2, kernels before 5.8).
+ */
 static int system_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 		       unsigned long flags)
 {
-	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	int error;
+
+	if (fd >= 0 || (errno != EACCES && errno != EPERM) || !set_admin(true))
+		return fd;
+	fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags);
+	error = errno;
+	set_admin(false);
+	errno = error;
+	return fd;
 }
 
 static void *system_map(size_t len, int fd)
@@ -46,6 +76,7 @@ const struct vmt_perf_ops vmt_perf_system = {
 	.map = system_map,
 	.unmap = munmap,
 	.control = system_control,
+	.read = read,
 	.close = close,
 };
 
@@ -112,8 +143,8 @@ static int permission_error(const char *what, const char *name, int error, struc
 	else
 		vmt_diag_cure(diag,
 			      "needs root or the capability CAP_PERFMON (CAP_SYS_ADMIN before "
-			      "Linux 5.8); without it the sysctl kernel.perf_event_paranoid must "
-			      "be -1 (it is %s)",
+			      "Linux 5.8, and where the sysctl kernel.perf_event_paranoid is above "
+			      "2); without one of them that sysctl must be -1 (it is %s)",
 			      paranoid[0] ? paranoid : "not readable");
 	return VMT_E_PERMISSION;
 }
@@ -169,14 +200,21 @@ static int perf_error(const char *what, const char *name, int error, struct vmt_
 int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *want,
 		  struct vmt_diag *diag)
 {
+	struct perf_event_attr attr;
+	bool counts_lost = true;
+
 	for (int tries = 0;; tries++) {
-		struct perf_event_attr attr;
 		int fd;
 
 		fill_attr(want, &attr);
+		attr.read_format = counts_lost ? READ_FORMAT_LOST : 0;
 		fd = ops->open(&attr, want->pid, want->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd >= 0)
 			return fd;
+		if (errno == EINVAL && counts_lost) { /* a kernel before 6.0 */
+			counts_lost = false;
+			continue;
+		}
 		if ((errno != EINTR && errno != EAGAIN) || tries == RETRIES_MAX)
 			return perf_error("perf_event_open", want->name, errno, diag);
 	}
@@ -244,6 +282,23 @@ void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd)
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag)
 {
 	return control(ops, fd, PERF_EVENT_IOC_ID, (uintptr_t)id, "reading the id", diag);
+}
+
+bool vmt_perf_lost(const struct vmt_perf_ops *ops, int fd, uint64_t *lost)
+{
+	uint64_t words[2]; /* value, lost */
+
+	for (int tries = 0; tries <= RETRIES_MAX; tries++) {
+		ssize_t n = ops->read(fd, words, sizeof(words));
+
+		if (n == (ssize_t)sizeof(words)) {
+			*lost = words[1];
+			return true;
+		}
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			break;
+	}
+	return false;
 }
 
 void vmt_perf_raise_limits(void)

@@ -21,6 +21,7 @@ struct vmt_perf_ops {
 	void *(*map)(size_t len, int fd);
 	int (*unmap)(void *map, size_t len);
 	int (*control)(int fd, unsigned long request, uintptr_t argument);
+	ssize_t (*read)(int fd, void *buffer, size_t size);
 	int (*close)(int fd);
 };
 
@@ -62,6 +63,13 @@ int vmt_perf_redirect(const struct vmt_perf_ops *ops, int fd, int leader, struct
 int vmt_perf_enable(const struct vmt_perf_ops *ops, int fd, struct vmt_diag *diag);
 void vmt_perf_disable(const struct vmt_perf_ops *ops, int fd);
 int vmt_perf_id(const struct vmt_perf_ops *ops, int fd, uint64_t *id, struct vmt_diag *diag);
+
+/*
+ * How many records this event could not put into its ring since it was opened (PERF_FORMAT_LOST,
+ * Linux 6.0). False: the kernel does not count them. A LOST record tells the same, but only in
+ * front of the next record that fits: one that is lost last is never told in the ring.
+ */
+bool vmt_perf_lost(const struct vmt_perf_ops *ops, int fd, uint64_t *lost);
 
 /* Raises RLIMIT_NOFILE to its hard limit and RLIMIT_MEMLOCK as far as it goes. */
 void vmt_perf_raise_limits(void);

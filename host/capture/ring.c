@@ -7,7 +7,6 @@
  */
 #include "host/capture/ring.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #define TRAILER_BYTES	   32u /* TID, TIME, CPU, IDENTIFIER */
@@ -17,6 +16,7 @@
 #define SAMPLE_BYTES_LEAST 48u
 #define LOST_COUNT	   16u
 #define LOST_SAMPLES_COUNT 8u
+#define RECORD_ROOM	   1024u /* no record that vmtrace asks for is longer */
 
 struct span { /* the chunk under construction */
 	uint64_t first_ns, last_ns;
@@ -91,6 +91,14 @@ static int flush(const struct vmt_capture_ring *ring, struct span *span, vmt_cap
 	__atomic_store_n(&ring->page->data_tail, span->end, __ATOMIC_RELEASE);
 	*span = (struct span){ .start = span->end, .end = span->end };
 	return err;
+}
+
+bool vmt_capture_ring_is_full(const struct vmt_capture_ring *ring, bool was_full)
+{
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t used = head - ring->page->data_tail;
+
+	return used ? ring->data_bytes - used < RECORD_ROOM : was_full;
 }
 
 int vmt_capture_ring_drain(const struct vmt_capture_ring *ring, uint64_t exit_id,

@@ -3,6 +3,7 @@
 #define VMT_CAPTURE_RING_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,12 @@ struct vmt_capture_counts {
 /* Takes a chunk; the bytes are the kernel's and are only valid during the call. */
 typedef int vmt_capture_sink_fn(void *context, const struct vmt_store_chunk *chunk,
 				struct vmt_diag *diag);
+
+/*
+ * Whether the kernel may have lost records that no LOST record in the ring tells: there is no room
+ * for another record, or there was none (was_full) and nothing came since.
+ */
+bool vmt_capture_ring_is_full(const struct vmt_capture_ring *ring, bool was_full);
 
 /*
  * Moves all whole records of the ring into RECORDS chunks, straight from the mapping, and gives the

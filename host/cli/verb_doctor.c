@@ -34,8 +34,9 @@ static void add_libvirt(struct doctor *doctor, const struct vmt_diag *diag)
 		snprintf(check->cure, sizeof(check->cure), "%.230s", diag->cure);
 	} else {
 		check->status = VMT_CHECK_OK;
-		snprintf(check->cause, sizeof(check->cause), "%zu running domains%s%.120s",
-			 doctor->domains.count, doctor->domains.count ? " at " : "",
+		snprintf(check->cause, sizeof(check->cause), "%zu running domain%s%s%.120s",
+			 doctor->domains.count, doctor->domains.count == 1 ? "" : "s",
+			 doctor->domains.count ? " at " : "",
 			 doctor->domains.count ? doctor->domains.items[0].uri : "");
 	}
 }

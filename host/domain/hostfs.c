@@ -165,8 +165,8 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* First mount of a type; lines of PROC/mounts are: device, folder, type, options. */
-static bool find_mount(const struct vmt_hostfs *fs, const char *type, char *path, size_t size)
+/* Lines of PROC/mounts are: device, folder, type, options. */
+bool vmt_hostfs_mount(const struct vmt_hostfs *fs, const char *type, char *path, size_t size)
 {
 	char name[VMT_PATH_MAX], *line = NULL;
 	size_t capacity = 0;
@@ -196,5 +196,5 @@ bool vmt_hostfs_debugfs(const struct vmt_hostfs *fs, char *path, size_t size)
 {
 	if (fs && fs->debugfs)
 		return (size_t)snprintf(path, size, "%s", fs->debugfs) < size;
-	return find_mount(fs, "debugfs", path, size);
+	return vmt_hostfs_mount(fs, "debugfs", path, size);
 }

@@ -26,7 +26,9 @@ const char *vmt_hostfs_sys(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_run(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_dev(const struct vmt_hostfs *fs);
 
-/* Mount point of debugfs into path; false when it is mounted nowhere. */
+/* First mount point of a file system type by PROC/mounts; false when it is mounted nowhere. */
+bool vmt_hostfs_mount(const struct vmt_hostfs *fs, const char *type, char *path, size_t size);
+/* Mount point of debugfs, as given or by PROC/mounts. */
 bool vmt_hostfs_debugfs(const struct vmt_hostfs *fs, char *path, size_t size);
 
 /*

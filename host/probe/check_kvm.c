@@ -91,7 +91,7 @@ void vmt_check_tracefs(struct vmt_check *check, const struct vmt_probe_facts *fa
 		vmt_check_set(check, VMT_CHECK_BLOCKED,
 			      "as root: mount -t tracefs nodev /sys/kernel/tracing (the kernel "
 			      "needs CONFIG_TRACING)",
-			      "not mounted or not readable, and this process may not mount it");
+			      "not mounted, and this process may not mount it");
 	} else {
 		snprintf(path, sizeof(path), "%s/events", facts->tracefs);
 		if (access(path, R_OK | X_OK) == 0)

@@ -69,7 +69,9 @@ static void find_tracefs(struct vmt_probe_facts *facts)
 		return;
 	}
 	snprintf(mounts, sizeof(mounts), "%s/mounts", vmt_hostfs_proc(facts->fs));
-	if (vmt_tracefs_find(mounts, facts->tracefs, sizeof(facts->tracefs), NULL))
+	/* One that this user may not enter is no tracefs to the finder, but it is mounted. */
+	if (vmt_tracefs_find(mounts, facts->tracefs, sizeof(facts->tracefs), NULL) &&
+	    !vmt_hostfs_mount(facts->fs, "tracefs", facts->tracefs, sizeof(facts->tracefs)))
 		facts->tracefs[0] = '\0';
 }
 

@@ -374,8 +374,6 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 	}
 	if (r->capture)
 		vmt_history_write(&r->info, NULL);
-	if (r->watch)
-		vmt_watch_close(r->watch);
 	if (r->folder.dir >= 0)
 		vmt_folder_remove(&r->folder);
 	for (size_t i = 0; i < r->nr_locks; i++)
@@ -384,6 +382,8 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 	answer_waiting(r);
 	if (r->listener >= 0)
 		close(r->listener);
+	if (r->watch)
+		vmt_watch_close(r->watch);
 	held = r->foreground && r->capture ? leave_closing_to_child() : -1;
 	if (r->capture)
 		vmt_capture_close(r->capture, NULL);

@@ -268,10 +268,10 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 	if (!err)
 		err = create_output(r, diag);
 	if (!err && replay)
-		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
+		err = vmt_rights_drop(VMT_RIGHTS_REPLAY, diag);
 	if (!err)
 		err = open_capture(r, diag);
-	if (!err)
+	if (!err && !replay)
 		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
 	if (!err)
 		err = vmt_history_write(&r->info, diag);

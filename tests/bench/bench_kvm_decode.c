@@ -54,7 +54,7 @@ static size_t write_exit(struct ring *r, struct vmt_machine_exit *x, unsigned in
 	x->guest_ns = 2000 + n % 900;
 	x->info1 = n % 4 == 2 ? 0x3f80000 : 0;
 	x->intr_info = n % 4 == 0 ? 0x800000ec : 0;
-	x->rip = 0xffffffff81000000 + n % 64 * 16;
+	x->rip = 0xffffffff81000000 + n % 64 * UINT64_C(16);
 	x->reason = (const uint32_t[]){ 1, 32, 30, 12 }[n % 4];
 	vmt_machine_run(r->machine, x);
 	switch (n % 4) {
@@ -78,7 +78,7 @@ static size_t write_exit(struct ring *r, struct vmt_machine_exit *x, unsigned in
 static void write_rings(size_t wanted)
 {
 	struct vmt_machine_exit x = { .pid = 4000, .isa = 1 };
-	size_t cap = wanted / (ROUND_EXITS * 3 * RINGS) + 2;
+	size_t cap = wanted / ((size_t)ROUND_EXITS * 3 * RINGS) + 2;
 
 	for (unsigned int i = 0; i < RINGS; i++) {
 		rings[i].machine = vmt_machine_new("6.18", &rings[i].out);

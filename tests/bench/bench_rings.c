@@ -319,7 +319,8 @@ static bool open_mode(struct rings *r, enum mode mode)
 	if (mode == MODE_NONE)
 		return true;
 	for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
-		if (!add_ring(r, -1, cpu, filter, false, mode == MODE_MIXED))
+		/* CPU-wide switch records would see every thread of the machine */
+		if (!add_ring(r, -1, cpu, filter, false, mode != MODE_CPU))
 			return false;
 	}
 	if (mode == MODE_MIXED)
@@ -393,11 +394,15 @@ static bool compare(bool turns)
 	for (enum mode mode = MODE_NONE; mode < MODE_COUNT; mode++) {
 		struct figures *f = all[mode];
 
+		double least, most;
+
 		qsort(f, (size_t)repeats, sizeof(*f), by_run);
+		least = f[0].run_ns;
+		most = f[repeats - 1].run_ns;
 		f += repeats / 2;
-		printf("  %-42s %4zu fds %2zu rings  %6.0f ns a KVM_RUN (%+6.0f)  %7llu records "
-		       "%llu lost  open %llu ms\n",
-		       mode_names[mode], f->descriptors, f->rings, f->run_ns,
+		printf("  %-42s %4zu fds %2zu rings  %6.0f ns a KVM_RUN (%.0f..%.0f; %+6.0f)  "
+		       "%7llu records %llu lost  open %llu ms\n",
+		       mode_names[mode], f->descriptors, f->rings, f->run_ns, least, most,
 		       f->run_ns - all[MODE_NONE][repeats / 2].run_ns,
 		       (unsigned long long)f->records, (unsigned long long)f->lost,
 		       (unsigned long long)f->open_ns / 1000000);

@@ -71,11 +71,23 @@ static void on_rec(void *context, const struct vmt_rec *rec)
 	vmt_join_push(a->join, rec);
 }
 
+static void push(struct vmt_merge *merge, struct vmt_rec *rec, uint64_t last_ns, struct account *a)
+{
+	struct vmt_rec begin;
+
+	if (rec->kind == VMT_REC_LOST && last_ns) {
+		vmt_rec_loss_begin(rec, last_ns, &begin);
+		vmt_merge_push(merge, &begin, on_rec, a);
+	}
+	vmt_merge_push(merge, rec, on_rec, a);
+}
+
 static void play(const uint8_t *bytes, size_t len, const struct vmt_ring_set *set,
 		 const struct vmt_catalog *catalog, struct vmt_merge *merge, struct account *a)
 {
 	struct vmt_ring_record record;
 	struct vmt_rec rec;
+	uint64_t last_ns = 0;
 	size_t at = 0;
 
 	while (at < len) {
@@ -92,7 +104,9 @@ static void play(const uint8_t *bytes, size_t len, const struct vmt_ring_set *se
 		else if (record.type == VMT_RING_USER_FIRST + 2)
 			vmt_join_thread(a->join, record.misc, 0, record.size % 4 - 1);
 		else if (vmt_rec_decode(catalog, &record, &rec) == 1)
-			vmt_merge_push(merge, &rec, on_rec, a);
+			push(merge, &rec, last_ns, a);
+		if (record.has_time)
+			last_ns = record.time_ns;
 	}
 	vmt_merge_flush(merge, on_rec, a);
 	vmt_join_flush(a->join);

@@ -8,7 +8,8 @@
  *   switches                          the session records all context switches
  *   thread TID DOMAIN VCPU            known to the session; VCPU -1: a helper
  *   TIME PID/TID CPU NAME FIELD=N...  a tracepoint; or NAME = out, out-preempted, in, lost N,
- *                                     lost-samples N, lost-of-thread N, throttle, unthrottle
+ *                                     lost-samples N, lost-of-thread N, throttle, unthrottle,
+ *                                     lost-begin, lost-end N
  *   mark TIME DOMAIN NAME             the domain's life
  *
  * VMT_TEST_REGENERATE=1 writes what comes out in place of what is expected.
@@ -59,11 +60,18 @@ static void on_event(void *context, const struct vmt_event *event)
 	add_line(context, vmt_event_text(text, sizeof(text), event));
 }
 
+enum loss_part {
+	WHOLE,
+	BEGIN, /* the rec that opens the stretch of a loss, without the loss itself */
+	END,
+};
+
 /* Takes what the stream holds apart and pushes it. */
-static void push(struct situation *s, struct vmt_stream *stream, unsigned int rec_flags)
+static void push(struct situation *s, struct vmt_stream *stream, unsigned int rec_flags,
+		 enum loss_part part)
 {
 	struct vmt_ring_record record;
-	struct vmt_rec rec;
+	struct vmt_rec rec, begin;
 	size_t at = 0;
 
 	while (at < stream->len) {
@@ -74,7 +82,9 @@ static void push(struct situation *s, struct vmt_stream *stream, unsigned int re
 		at += (size_t)size;
 		assert_int_equal(vmt_rec_decode(s->catalog, &record, &rec), 1);
 		rec.flags = (uint8_t)(rec.flags | rec_flags);
-		vmt_join_push(s->join, &rec);
+		if (part != WHOLE)
+			vmt_rec_loss_begin(&rec, rec.time_ns, &begin);
+		vmt_join_push(s->join, part == BEGIN ? &begin : &rec);
 	}
 	vmt_stream_free(stream);
 }
@@ -111,7 +121,7 @@ static void tracepoint(struct situation *s, const struct vmt_stream_at *at, cons
 			fail_msg("%s of %s has no field %s", name, s->kernel, values[i].field);
 	assert_true(vmt_catalog_add(s->catalog, &format) >= 0);
 	vmt_stream_tracepoint(&stream, &format, at, values, n);
-	push(s, &stream, 0);
+	push(s, &stream, 0, WHOLE);
 }
 
 /* THROTTLE and UNTHROTTLE: time, id, stream_id, then the trailer of a switch record. */
@@ -133,12 +143,16 @@ static void throttle(struct vmt_stream *stream, const struct vmt_stream_at *at, 
 static void record(struct situation *s, const struct vmt_stream_at *at, char *name, char *rest)
 {
 	struct vmt_stream stream = { 0 };
+	enum loss_part part = WHOLE;
 	unsigned int flags = 0;
 
 	if (!strcmp(name, "out") || !strcmp(name, "out-preempted") || !strcmp(name, "in")) {
 		vmt_stream_switch(&stream, at, name[0] == 'o', name[3] == '-');
 	} else if (!strcmp(name, "lost-samples")) {
 		vmt_stream_lost_samples(&stream, at, strtoull(rest, NULL, 0));
+	} else if (!strcmp(name, "lost-begin") || !strcmp(name, "lost-end")) {
+		vmt_stream_lost(&stream, at, strtoull(rest, NULL, 0));
+		part = name[5] == 'b' ? BEGIN : END;
 	} else if (!strcmp(name, "lost") || !strcmp(name, "lost-of-thread")) {
 		vmt_stream_lost(&stream, at, strtoull(rest, NULL, 0));
 		flags = name[4] ? VMT_REC_OF_THREAD : 0;
@@ -148,7 +162,7 @@ static void record(struct situation *s, const struct vmt_stream_at *at, char *na
 		tracepoint(s, at, name, rest);
 		return;
 	}
-	push(s, &stream, flags);
+	push(s, &stream, flags, part);
 }
 
 static void mark(struct situation *s, uint64_t time_ns, uint32_t domain, const char *name)
@@ -160,30 +174,69 @@ static void mark(struct situation *s, uint64_t time_ns, uint32_t domain, const c
 	vmt_join_mark(s->join, time_ns, domain, kept);
 }
 
+/* Cuts a leading word off, with the space behind it. */
+static bool take_keyword(char **line, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*line, word, len) != 0 || (*line)[len] != ' ')
+		return false;
+	*line += len + 1;
+	return true;
+}
+
+/* Cuts a number off, with the space or slash behind it. */
+static uint64_t take_number(char **line)
+{
+	bool negative = **line == '-';
+	char *end;
+	uint64_t v = strtoull(*line + negative, &end, 0);
+
+	if (end == *line + negative)
+		fail_msg("no number: %s", *line);
+	*line = *end ? end + 1 : end;
+	return negative ? 0 - v : v;
+}
+
+/* Cuts a word off; what follows is left in *line. */
+static char *take_word(char **line)
+{
+	char *word = *line, *space = strchr(word, ' ');
+
+	*line = space ? space + 1 : word + strlen(word);
+	if (space)
+		*space = '\0';
+	return word;
+}
+
 static void play_line(struct situation *s, char *line)
 {
 	struct vmt_stream_at at = { .id = 1 };
-	uint64_t time_ns;
 	uint32_t domain;
-	char name[64];
-	int used = 0, vcpu;
+	char *name;
 
 	if (line[0] == '#' || line[0] == '\0')
 		return;
 	if (!strcmp(line, "switches")) {
 		vmt_join_has_switches(s->join);
-	} else if (sscanf(line, "kernel %15s", s->kernel) == 1) {
-		return;
-	} else if (sscanf(line, "thread %u %u %d", &at.tid, &domain, &vcpu) == 3) {
-		assert_int_equal(vmt_join_thread(s->join, at.tid, domain, vcpu), 0);
-	} else if (sscanf(line, "mark %" SCNu64 " %u %63s", &time_ns, &domain, name) == 3) {
-		mark(s, time_ns, domain, name);
-	} else if (sscanf(line, "%" SCNu64 " %u/%u %u %63s %n", &at.time_ns, &at.pid, &at.tid,
-			  &at.cpu, name, &used) >= 5 &&
-		   used) {
-		record(s, &at, name, line + used);
+	} else if (take_keyword(&line, "kernel")) {
+		snprintf(s->kernel, sizeof(s->kernel), "%s", line);
+	} else if (take_keyword(&line, "thread")) {
+		at.tid = (uint32_t)take_number(&line);
+		domain = (uint32_t)take_number(&line);
+		assert_int_equal(vmt_join_thread(s->join, at.tid, domain, (int)take_number(&line)),
+				 0);
+	} else if (take_keyword(&line, "mark")) {
+		at.time_ns = take_number(&line);
+		domain = (uint32_t)take_number(&line);
+		mark(s, at.time_ns, domain, line);
 	} else {
-		fail_msg("cannot read: %s", line);
+		at.time_ns = take_number(&line);
+		at.pid = (uint32_t)take_number(&line);
+		at.tid = (uint32_t)take_number(&line);
+		at.cpu = (uint32_t)take_number(&line);
+		name = take_word(&line);
+		record(s, &at, name, line);
 	}
 }
 
@@ -276,15 +329,16 @@ int main(void)
 
 	snprintf(folder, sizeof(folder), "%s/tests/golden/join", top ? top : ".");
 	n = scandir(folder, &names, is_text, alphasort);
-	tests = calloc(n > 0 ? (size_t)n : 1, sizeof(*tests));
-	if (n < 40 || !tests)
+	if (n < 40)
 		return 1;
+	tests = calloc((size_t)n, sizeof(*tests));
+	if (!tests)
+		abort();
 	for (int i = 0; i < n; i++) {
-		char *path = malloc(2048);
+		char *path = NULL;
 
-		if (!path)
-			return 1;
-		snprintf(path, 2048, "%s/%s", folder, names[i]->d_name);
+		if (asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
+			abort();
 		tests[i].name = names[i]->d_name;
 		tests[i].test_func = situation;
 		tests[i].initial_state = path;

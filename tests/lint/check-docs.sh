@@ -12,16 +12,16 @@ while read -r kind a b; do
     case $kind in
     verb)
         [ -s "$O/man/vmtrace-$a.1" ] || fail "verb $a has no man page"
-        "$O/vmtrace" "$a" --help | grep -q "usage: vmtrace $a" || fail "verb $a has no help"
+        "$O/vmtrace" "$a" --help | grep "usage: vmtrace $a" >/dev/null || fail "verb $a has no help"
         grep -q "vmtrace-$a 1" "$O/man/vmtrace.1" || fail "vmtrace(1) does not name $a"
         ;;
     option)
-        plain "$O/man/vmtrace-$a.1" | grep -q -- "--$b" || fail "vmtrace-$a(1) does not name --$b"
-        "$O/vmtrace" "$a" --help | grep -q -- "--$b" || fail "$a --help does not name --$b"
+        plain "$O/man/vmtrace-$a.1" | grep -- "--$b" >/dev/null || fail "vmtrace-$a(1) does not name --$b"
+        "$O/vmtrace" "$a" --help | grep -- "--$b" >/dev/null || fail "$a --help does not name --$b"
         grep -q -- "--$b" "$O/completion/vmtrace" || fail "completion does not name --$b"
         ;;
     global)
-        plain "$O/man/vmtrace.1" | grep -q -- "--$a" || fail "vmtrace(1) does not name --$a"
+        plain "$O/man/vmtrace.1" | grep -- "--$a" >/dev/null || fail "vmtrace(1) does not name --$a"
         ;;
     esac
 done < <("$O/tests/tools/gen_docs" names)

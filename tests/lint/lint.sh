@@ -26,7 +26,7 @@ for f in "${c_files[@]}"; do
 done
 flags="-std=c11 -D_GNU_SOURCE -DVMT_VERSION=\"0\" -I. $(pkg-config --cflags libvirt libxml-2.0 jansson)"
 if command -v clang-tidy >/dev/null; then
-    printf '%s\n' "${c_files[@]}" | xargs -P 2 -n 8 sh -c 'f=$0; clang-tidy --quiet "$f" "$@" -- '"$flags"' 2>/dev/null' \
+    printf '%s\n' "${c_files[@]}" | xargs -P 2 -n 1 sh -c 'clang-tidy --quiet "$0" -- '"$flags"' 2>/dev/null' \
         >/tmp/vmt-tidy.$$ || fail "clang-tidy"
     grep -E 'error:|warning:' /tmp/vmt-tidy.$$ | sort -u | head -40
     rm -f /tmp/vmt-tidy.$$

@@ -105,7 +105,7 @@ key_row() {
 
 # The programmed exits of exits.c, with sub-keys and RIPs, each vCPU. HLT_REASON: 12 or 120.
 compare_truth() { # compare_truth FOLDER HLT_REASON
-    local d=$1 hlt=$2 truth vcpu
+    local d=$1 hlt=$2 truth key rip count
     truth=$(grep '"done"' "$d/truth.jsonl")
     jq -r --argjson hlt "$hlt" '. as $t | .vcpus[] | . as $v |
         ["port:\($t.port):out", .out_rip, .outs], ["port:\($t.sample_port):out", .sample_rip, .samples_out],
@@ -118,7 +118,7 @@ compare_truth() { # compare_truth FOLDER HLT_REASON
         "\(.vcpu) \(.key) \(.guest_rip)"' "$d/events.jsonl" | count_lines >"$d/by-key.script"
     same "$d/by-key.script" "$d/by-key.truth" "script by vCPU, key and RIP as the program did"
     [ "$(jq '.vcpus | length' <<<"$truth")" -eq 1 ] || return
-    while read -r vcpu key rip count; do
+    while read -r _ key rip count; do
         case $key in
         reason:*) is "$(report_value "$d" "[.rows[] | select(.reason == $hlt)] |
             \"\(map(.count) | add // 0) \(.[0].guest_rip)\"")" "$count $rip" "report row of $key" ;;

@@ -3,11 +3,12 @@
 # Runs inside a test bed (as /lab.sh): the VM program under a recorder, beside the kernel's own
 # counting. /mnt/env has LAB_RECORDER (vmtrace, perf or none), LAB_FORMATS=1 to copy the format
 # texts of the tracepoints, and a function scenarios that calls `scenario NAME ARGUMENT...` with
-# the VM program's arguments. Each leaves truth.jsonl, hist-*.txt, debugfs-*.txt and the capture in
-# /mnt/out/NAME.
+# the VM program's arguments. RECORD_OPTIONS are vmtrace record's; with FREEZE=1 the recorder is
+# stopped (SIGSTOP) while the VM runs. Each scenario leaves truth.jsonl, hist-*.txt, debugfs.txt
+# and the capture in /mnt/out/NAME.
 events=/sys/kernel/tracing/events
 counted="kvm_exit kvm_entry kvm_pio kvm_cpuid kvm_msr kvm_userspace_exit"
-LAB_RECORDER=vmtrace LAB_FORMATS=0
+LAB_RECORDER=vmtrace LAB_FORMATS=0 RECORD_OPTIONS="" FREEZE=0
 status=0
 
 hist() { # hist EVENT KEYS
@@ -39,7 +40,7 @@ record() { # record FOLDER PID COMMAND...
     out=$1 pid=$2
     shift 2
     case $LAB_RECORDER in
-    vmtrace) vmtrace record --pid "$pid" -o "$out/exits.vmt" --force -- "$@" ;;
+    vmtrace) vmtrace record --pid "$pid" -o "$out/exits.vmt" --force $RECORD_OPTIONS -- "$@" ;;
     perf) perf record -q -a -e 'kvm:*' -e sched:sched_switch -e sched:sched_waking -m 8M \
         -o "$out/perf.data" -- "$@" ;;
     *) "$@" ;;
@@ -64,8 +65,10 @@ scenario() { # scenario NAME ARGUMENT...
     done
     debugfs=$(echo /sys/kernel/debug/kvm/$vm-*)
     start_counting
-    record "$out" $vm sh -c "touch /tmp/go
-        until grep -q '\"done\"' $out/truth.jsonl || ! kill -0 $vm; do usleep 20000; done"
+    record "$out" $vm sh -c "[ $FREEZE = 0 ] || kill -STOP \$PPID
+        touch /tmp/go
+        until grep -q '\"done\"' $out/truth.jsonl || ! kill -0 $vm; do usleep 20000; done
+        [ $FREEZE = 0 ] || kill -CONT \$PPID"
     touch /tmp/go # a recorder that failed at once has not let it run
     until grep -q '"done"' "$out/truth.jsonl" || ! kill -0 $vm; do
         usleep 20000

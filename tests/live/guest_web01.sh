@@ -11,8 +11,9 @@ events=/sys/kernel/tracing/events
 set -a
 . "$out/env"
 set +a
-W=/run/lab
+S=/run/lab W=/run/lab # as libvirtd.sh wants them
 mkdir -p $W
+export LIBVIRT_DEFAULT_URI=qemu:///system
 . "${BASH_SOURCE[0]%/*}/libvirtd.sh"
 say() { echo "LAB-STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }
 
@@ -53,8 +54,8 @@ cat >$W/web01.xml <<XML
   </devices>
 </domain>
 XML
-virsh -q -c qemu:///system define $W/web01.xml || fail "define web01"
-virsh -q -c qemu:///system start --paused web01 || fail "start web01"
+virsh -q define $W/web01.xml || fail "define web01"
+virsh -q start --paused web01 || fail "start web01"
 say "web01 is paused"
 
 hist() {
@@ -72,8 +73,8 @@ hist kvm_userspace_exit reason
 
 case $RECORDER in
 vmtrace)
-    "$VMTRACE" list --connect qemu:///system --format json >"$out/list.json" 2>"$out/list.err"
-    "$VMTRACE" start --connect qemu:///system --domain web01 -o "$out/web01.vmt" --force \
+    "$VMTRACE" list --format json >"$out/list.json" 2>"$out/list.err"
+    "$VMTRACE" start --domain web01 -o "$out/web01.vmt" --force \
         >"$out/start.txt" 2>&1 || fail "vmtrace start: $(cat "$out/start.txt")"
     ;;
 perf)
@@ -84,12 +85,12 @@ perf)
     ;;
 esac
 say "capture runs"
-virsh -q -c qemu:///system resume web01 || fail "resume web01"
+virsh -q resume web01 || fail "resume web01"
 poll 60 grep -q LAB-INIT $W/web01.serial || fail "web01 does not boot: $(tail -c 300 $W/web01.serial)"
-virsh -q -c qemu:///system suspend web01 && sleep 1 && virsh -q -c qemu:///system resume web01 ||
+virsh -q suspend web01 && sleep 1 && virsh -q resume web01 ||
     fail "suspend and resume web01"
 poll 120 grep -q KNOCK-DONE $W/web01.serial || fail "web01 does not finish: $(tail -c 300 $W/web01.serial)"
-virsh -q -c qemu:///system suspend web01 || fail "suspend web01"
+virsh -q suspend web01 || fail "suspend web01"
 say "web01 is paused again"
 case $RECORDER in
 vmtrace)
@@ -111,7 +112,7 @@ done >"$out/debugfs.txt"
 cp $W/web01.serial "$out/web01.serial"
 cp /run/libvirt/qemu/web01.xml "$out/web01-status.xml" 2>/dev/null
 say "captured"
-virsh -q -c qemu:///system destroy web01
+end_domain
 stop_libvirtd
 cp $W/libvirtd.log "$out/" 2>/dev/null
 true

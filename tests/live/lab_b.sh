@@ -34,7 +34,7 @@ for try in 1 2; do
     probe=$kernel/libvirt-capabilities # libvirt's probe of QEMU in that machine takes 10 s
     [ -d "$probe" ] && cp -r "$probe" "$W/out/capabilities"
     start_virtiofsd
-    boot_qemu 90 -m 2G \
+    boot_qemu 120 -m 2G \
         -append "$command_line LAB_OUT=$W/out LAB_RUN=$top/tests/live/guest_web01.sh" \
         -object memory-backend-memfd,id=mem,size=2G,share=on -numa node,memdev=mem \
         -chardev "socket,id=v,path=$W/vfs.sock" \

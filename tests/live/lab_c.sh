@@ -17,7 +17,7 @@ cat >"$W/env" <<'ENV'
 scenarios() { scenario half --tsc-khz 1749956; }
 ENV
 make_disk "$VMTRACE"
-boot_bochs 120
+boot_bochs 180
 ok $? "the machine ran to its end"
 read_disk
 

@@ -16,15 +16,15 @@ if [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null && sudo -n true 2>/dev/nul
     exec sudo -n env O="$O" VMTRACE="$VMTRACE" LABS="${LABS:-}" LABS_SLOW="${LABS_SLOW:-1}" "$0"
 fi
 
-# Lane, name, hard timeout in seconds: three times what the lab takes on two free cores, retry
-# included. The lanes are balanced; the Bochs machine has one to itself.
+# Lane, name, hard timeout in seconds: at least three times what the lab takes on two free cores,
+# retry included. An emulated machine never shares its lane's core with another.
 labs="
 1 f 60
 1 a 180
 1 a2 90
-1 b 270
-2 blight 90
-2 c 270
+1 b 300
+2 blight 120
+2 c 240
 "
 
 logs=$O/labs/logs

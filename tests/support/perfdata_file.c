@@ -1,414 +1,540 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/support/perfdata_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 
-#include "tests/support/stream.h"
-
-#define HEADER_LEN	 104u
-#define PIPE_HEADER_LEN	 16u
-#define ATTR_LEN	 128u
-#define SAMPLE_TYPE	 UINT64_C(0x10587)
-#define COMPRESSED_MAX	 65000u
-#define COMPRESSED_INPUT 32768u
-#define MMAP_LEN	 528384u
+#define HEADER_LEN   104
+#define ATTR_LEN     128
+#define SAMPLE_TYPE  0x10587
+#define MMAP_LEN     (528u << 10)
+#define FLUSH_LEN    (1u << 20)
+#define PAYLOAD_MAX  65000u /* of a COMPRESSED record */
+#define PLAIN_PIECE  (48u << 10)
+#define FEATURES_MAX 8
 
 enum {
-	FEATURE_TRACING_DATA = 1,
-	FEATURE_HOSTNAME = 3,
-	FEATURE_OSRELEASE = 4,
-	FEATURE_ARCH = 6,
-	FEATURE_CPUID = 9,
-	FEATURE_COMPRESSED = 27,
-	FEATURE_COUNT,
-	USER_HEADER_ATTR = 64,
-	USER_TRACING_DATA = 66,
-	USER_FINISHED_ROUND = 68,
-	USER_HEADER_FEATURE = 80,
-	USER_COMPRESSED = 81,
+	HEADER_ATTR = 64,
+	TRACING_DATA = 66,
+	FINISHED_ROUND = 68,
+	HEADER_FEATURE = 80,
+	COMPRESSED = 81,
 };
 
-struct vmt_perf_file {
-	struct vmt_perf_file_options o;
-	const struct vmt_format *formats;
+struct feature {
+	unsigned int bit;
+	struct vmt_stream body;
+};
+
+struct vmt_perfdata_file {
+	struct vmt_perfdata_file_options options;
+	struct vmt_stream out; /* not yet written to the descriptor */
+	struct vmt_stream ring;
+	uint64_t flushed;
+	struct vmt_format *formats;
+	char **texts;
+	size_t *text_lens;
 	size_t nr_formats;
-	uint64_t data_bytes;
-	uint64_t attrs_offset;
-	struct vmt_stream converted;
-	ZSTD_CStream *zstd;
+	uint64_t data_offset;
+	struct feature features[FEATURES_MAX];
+	size_t nr_features;
+	ZSTD_CCtx *zstd;
 };
 
 static void die(const char *what)
 {
-	fprintf(stderr, "perfdata_file: %s\n", what);
+	perror(what);
 	abort();
 }
 
-static void out(struct vmt_perf_file *f, const void *bytes, size_t len)
+static void put_u32(struct vmt_stream *s, uint32_t v)
 {
-	if (len && fwrite(bytes, 1, len, f->o.out) != len)
-		die("write failed");
+	vmt_stream_append(s, &v, sizeof(v));
 }
 
-static void data(struct vmt_perf_file *f, const void *bytes, size_t len)
+static void put_u64(struct vmt_stream *s, uint64_t v)
 {
-	out(f, bytes, len);
-	f->data_bytes += len;
+	vmt_stream_append(s, &v, sizeof(v));
 }
 
-static void add(struct vmt_stream *s, const void *bytes, size_t len)
+static void pad(struct vmt_stream *s, size_t to)
 {
-	vmt_stream_append(s, bytes, len);
+	static const uint8_t zero[64];
+
+	if (s->len % to)
+		vmt_stream_append(s, zero, to - s->len % to);
 }
 
-static void add_u32(struct vmt_stream *s, uint32_t v)
+static uint64_t offset(const struct vmt_perfdata_file *f)
 {
-	add(s, &v, sizeof(v));
+	return f->flushed + f->out.len;
 }
 
-static void add_u64(struct vmt_stream *s, uint64_t v)
+static void write_all(int fd, const uint8_t *bytes, size_t len)
 {
-	add(s, &v, sizeof(v));
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0)
+			die("perfdata_file: write");
+		bytes += n;
+		len -= (size_t)n;
+	}
 }
 
-static void add_header(struct vmt_stream *s, uint32_t type, uint16_t misc, size_t size)
+static void flush(struct vmt_perfdata_file *f, size_t from_len)
 {
-	uint16_t size16 = (uint16_t)size;
-
-	add_u32(s, type);
-	add(s, &misc, sizeof(misc));
-	add(s, &size16, sizeof(size16));
+	if (f->options.fd < 0 || f->out.len < from_len)
+		return;
+	write_all(f->options.fd, f->out.bytes, f->out.len);
+	f->flushed += f->out.len;
+	f->out.len = 0;
 }
 
-/* ---- metadata ---- */
+/* ---- features ---- */
 
-static void add_attr(struct vmt_stream *s, const struct vmt_format *format)
+static struct vmt_stream *feature(struct vmt_perfdata_file *f, unsigned int bit)
 {
-	uint8_t attr[ATTR_LEN] = { 0 };
-	uint32_t type = 2, len = ATTR_LEN;
-	uint64_t config = format->id, period = 1, sample_type = SAMPLE_TYPE;
-	uint64_t flags = VMT_RING_FLAG_SAMPLE_ID_ALL | 1 /* disabled */;
-
-	memcpy(attr, &type, sizeof(type));
-	memcpy(attr + 4, &len, sizeof(len));
-	memcpy(attr + 8, &config, sizeof(config));
-	memcpy(attr + 16, &period, sizeof(period));
-	memcpy(attr + 24, &sample_type, sizeof(sample_type));
-	memcpy(attr + 40, &flags, sizeof(flags));
-	add(s, attr, sizeof(attr));
+	if (f->nr_features == FEATURES_MAX)
+		abort();
+	f->features[f->nr_features].bit = bit;
+	return &f->features[f->nr_features++].body;
 }
 
-static bool in_system(const struct vmt_format *format, const char *system)
+static void put_string(struct vmt_stream *s, const char *text)
 {
-	return !strcmp(strncmp(format->name, "sched_", 6) ? "kvm" : "sched", system);
+	size_t len = (strlen(text) + 1 + 63) & ~(size_t)63;
+	char padded[256] = { 0 };
+
+	if (len > sizeof(padded))
+		abort();
+	memcpy(padded, text, strlen(text));
+	put_u32(s, (uint32_t)len);
+	vmt_stream_append(s, padded, len);
 }
 
-static void add_system(const struct vmt_perf_file *f, struct vmt_stream *s, const char *system)
+static bool is_kvm(const struct vmt_format *format)
 {
-	uint32_t nr = 0;
+	return !strncmp(format->name, "kvm", 3);
+}
 
+static void put_system(const struct vmt_perfdata_file *f, struct vmt_stream *s, const char *name,
+		       bool kvm)
+{
+	uint32_t n = 0;
+
+	vmt_stream_append(s, name, strlen(name) + 1);
 	for (size_t i = 0; i < f->nr_formats; i++)
-		nr += in_system(&f->formats[i], system);
-	add(s, system, strlen(system) + 1);
-	add_u32(s, nr);
+		n += is_kvm(&f->formats[i]) == kvm;
+	put_u32(s, n);
 	for (size_t i = 0; i < f->nr_formats; i++) {
-		size_t len;
-		char *text;
-
-		if (!in_system(&f->formats[i], system))
+		if (is_kvm(&f->formats[i]) != kvm)
 			continue;
-		text = vmt_stream_format_text(f->o.kernel, f->formats[i].name, &len);
-		add_u64(s, len);
-		add(s, text, len);
-		free(text);
+		put_u64(s, f->text_lens[i]);
+		vmt_stream_append(s, f->texts[i], f->text_lens[i]);
 	}
 }
 
-static void add_tracing_data(const struct vmt_perf_file *f, struct vmt_stream *s)
-{
-	static const uint8_t head[] = { 0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i',
-					'n',  'g',  '0',  '.', '6', 0,	 0,   8 };
-	/* What tells a parser of the ring where a page's data begins; the fields are never used. */
-	static const char page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-				   "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
-				   "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
-				   "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+/* perf 6.1 refuses an empty one. */
+static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+				  "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+				  "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+				  "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-	add(s, head, sizeof(head));
-	add_u32(s, 4096);
-	add(s, "header_page", 12);
-	add_u64(s, sizeof(page) - 1);
-	add(s, page, sizeof(page) - 1);
-	add(s, "header_event", 13);
-	add_u64(s, 0);
-	add_u32(s, 0); /* formats of ftrace itself */
-	add_u32(s, 2);
-	add_system(f, s, "kvm");
-	add_system(f, s, "sched");
-	add_u32(s, 0); /* kallsyms */
-	add_u32(s, 0); /* printk formats */
-	add_u64(s, 0); /* command lines */
+static void put_tracing_data(const struct vmt_perfdata_file *f, struct vmt_stream *s)
+{
+	vmt_stream_append(s, "\x17\x08\x44tracing0.6", 14);
+	vmt_stream_append(s, "\0\x08", 2); /* little endian, size of long */
+	put_u32(s, 4096);
+	vmt_stream_append(s, "header_page", 12);
+	put_u64(s, sizeof(header_page) - 1);
+	vmt_stream_append(s, header_page, sizeof(header_page) - 1);
+	vmt_stream_append(s, "header_event", 13);
+	put_u64(s, 0);
+	put_u32(s, 0); /* events of ftrace itself */
+	put_u32(s, 2);
+	put_system(f, s, "kvm", true);
+	put_system(f, s, "sched", false);
+	put_u32(s, 0); /* kallsyms */
+	put_u32(s, 0); /* printk formats */
+	put_u64(s, 0); /* saved command lines */
 }
 
-static void add_string(struct vmt_stream *s, const char *text)
+static void make_features(struct vmt_perfdata_file *f)
 {
-	char padded[64] = { 0 };
+	struct vmt_stream *s;
 
-	snprintf(padded, sizeof(padded), "%s", text);
-	add_u32(s, sizeof(padded));
-	add(s, padded, sizeof(padded));
-}
-
-/* The payload of a feature; false when the file has none. */
-static bool add_feature(const struct vmt_perf_file *f, unsigned int feature, struct vmt_stream *s)
-{
-	switch (feature) {
-	case FEATURE_TRACING_DATA:
-		add_tracing_data(f, s);
-		return true;
-	case FEATURE_HOSTNAME:
-		add_string(s, "host01");
-		return true;
-	case FEATURE_OSRELEASE:
-		add_string(s, f->o.kernel);
-		return true;
-	case FEATURE_ARCH:
-		add_string(s, "x86_64");
-		return true;
-	case FEATURE_CPUID:
-		if (f->o.cpuid)
-			add_string(s, f->o.cpuid);
-		return f->o.cpuid != NULL;
-	case FEATURE_COMPRESSED:
-		if (!f->o.compress)
-			return false;
-		add_u32(s, 0); /* version */
-		add_u32(s, 1); /* zstd */
-		add_u32(s, 1); /* level */
-		add_u32(s, 5); /* ratio */
-		add_u32(s, MMAP_LEN);
-		return true;
-	default:
-		return false;
+	put_tracing_data(f, feature(f, 1));
+	put_string(feature(f, 3), "host");
+	put_string(feature(f, 4), f->options.kernel);
+	put_string(feature(f, 6), "x86_64");
+	if (f->options.isa == VMT_ISA_VMX)
+		put_string(feature(f, 9), "GenuineIntel,6,143,8");
+	else if (f->options.isa == VMT_ISA_SVM)
+		put_string(feature(f, 9), "AuthenticAMD,25,17,1");
+	if (f->options.zstd) {
+		s = feature(f, 27);
+		put_u32(s, 0);
+		put_u32(s, 1);
+		put_u32(s, 1);
+		put_u32(s, 5);
+		put_u32(s, MMAP_LEN);
 	}
 }
 
-static void write_file_head(struct vmt_perf_file *f)
-{
-	static const uint8_t empty[HEADER_LEN];
-	struct vmt_stream s = { 0 };
+/* ---- attrs ---- */
 
-	add(&s, empty, sizeof(empty));
+static void put_attr(const struct vmt_perfdata_file *f, struct vmt_stream *s, size_t i)
+{
+	uint64_t attr[ATTR_LEN / 8] = { 0 };
+
+	attr[0] = 2 | (uint64_t)ATTR_LEN << 32;
+	attr[1] = f->formats[i].id;
+	attr[2] = 1; /* each one */
+	attr[3] = SAMPLE_TYPE;
+	attr[4] = 4; /* read_format ID */
+	attr[5] = VMT_RING_FLAG_SAMPLE_ID_ALL;
+	vmt_stream_append(s, attr, sizeof(attr));
+}
+
+static void put_ids(const struct vmt_perfdata_file *f, struct vmt_stream *s, size_t i)
+{
+	for (unsigned int cpu = 0; cpu < f->options.cpus; cpu++)
+		put_u64(s, i + 1 + cpu * f->nr_formats);
+}
+
+static void put_header(struct vmt_perfdata_file *f)
+{
+	uint64_t ids_len = 8ull * f->options.cpus * f->nr_formats;
+	uint64_t attrs = HEADER_LEN + ids_len;
+	uint64_t bits[4] = { 0 };
+
+	for (size_t i = 0; i < f->nr_features && !f->options.no_features; i++)
+		bits[f->features[i].bit / 64] |= UINT64_C(1) << (f->features[i].bit % 64);
+	f->data_offset = attrs + f->nr_formats * (ATTR_LEN + 16);
+	vmt_stream_append(&f->out, "PERFILE2", 8);
+	put_u64(&f->out, HEADER_LEN);
+	put_u64(&f->out, ATTR_LEN + 16);
+	put_u64(&f->out, attrs);
+	put_u64(&f->out, f->nr_formats * (ATTR_LEN + 16));
+	put_u64(&f->out, f->data_offset);
+	put_u64(&f->out, 0);
+	put_u64(&f->out, 0);
+	put_u64(&f->out, 0);
+	vmt_stream_append(&f->out, bits, sizeof(bits));
 	for (size_t i = 0; i < f->nr_formats; i++)
-		add_u64(&s, i + 1);
-	f->attrs_offset = s.len;
+		put_ids(f, &f->out, i);
 	for (size_t i = 0; i < f->nr_formats; i++) {
-		add_attr(&s, &f->formats[i]);
-		add_u64(&s, HEADER_LEN + 8 * i);
-		add_u64(&s, 8);
+		put_attr(f, &f->out, i);
+		put_u64(&f->out, HEADER_LEN + 8ull * f->options.cpus * i);
+		put_u64(&f->out, 8ull * f->options.cpus);
 	}
-	out(f, s.bytes, s.len);
-	vmt_stream_free(&s);
 }
 
-static void write_pipe_head(struct vmt_perf_file *f)
+static void put_pipe_feature(struct vmt_perfdata_file *f, const struct feature *feature)
 {
-	struct vmt_stream s = { 0 };
+	struct vmt_stream body = { 0 };
 
-	add(&s, "PERFILE2", 8);
-	add_u64(&s, PIPE_HEADER_LEN);
-	for (size_t i = 0; i < f->nr_formats; i++) {
-		add_header(&s, USER_HEADER_ATTR, 0, 8 + ATTR_LEN + 8);
-		add_attr(&s, &f->formats[i]);
-		add_u64(&s, i + 1);
+	if (feature->bit == 1) {
+		put_u32(&body, (uint32_t)((feature->body.len + 7) & ~(size_t)7));
+		put_u32(&body, 0);
+		vmt_perfdata_file_user(f, TRACING_DATA, body.bytes, body.len);
+		vmt_stream_append(&f->out, feature->body.bytes, feature->body.len);
+		pad(&f->out, 8);
+	} else {
+		put_u64(&body, feature->bit);
+		vmt_stream_append(&body, feature->body.bytes, feature->body.len);
+		pad(&body, 8);
+		vmt_perfdata_file_user(f, HEADER_FEATURE, body.bytes, body.len);
 	}
-	for (unsigned int feature = 0; feature < FEATURE_COUNT; feature++) {
-		struct vmt_stream payload = { 0 };
-		uint8_t padding[8] = { 0 };
-
-		if (add_feature(f, feature, &payload)) {
-			add(&payload, padding, -payload.len % 8);
-			if (feature == FEATURE_TRACING_DATA) {
-				add_header(&s, USER_TRACING_DATA, 0, 16);
-				add_u32(&s, (uint32_t)payload.len);
-				add_u32(&s, 0);
-			} else {
-				add_header(&s, USER_HEADER_FEATURE, 0, 16 + payload.len);
-				add_u64(&s, feature);
-			}
-			add(&s, payload.bytes, payload.len);
-		}
-		vmt_stream_free(&payload);
-	}
-	out(f, s.bytes, s.len);
-	vmt_stream_free(&s);
+	vmt_stream_free(&body);
 }
 
-struct vmt_perf_file *vmt_perf_file_new(const struct vmt_perf_file_options *options,
-					const struct vmt_format *formats, size_t nr_formats)
+static void put_pipe_header(struct vmt_perfdata_file *f)
 {
-	struct vmt_perf_file *f = calloc(1, sizeof(*f));
+	vmt_stream_append(&f->out, "PERFILE2", 8);
+	put_u64(&f->out, 16);
+	f->data_offset = 16;
+	for (size_t i = 0; i < f->nr_formats; i++) {
+		struct vmt_stream body = { 0 };
+
+		put_attr(f, &body, i);
+		put_ids(f, &body, i);
+		vmt_perfdata_file_user(f, HEADER_ATTR, body.bytes, body.len);
+		vmt_stream_free(&body);
+	}
+	for (size_t i = 0; i < f->nr_features; i++)
+		put_pipe_feature(f, &f->features[i]);
+}
+
+/* ---- the file ---- */
+
+static void add_format(struct vmt_perfdata_file *f, const struct vmt_format *format)
+{
+	size_t n = f->nr_formats;
+
+	f->formats = realloc(f->formats, (n + 1) * sizeof(*f->formats));
+	f->texts = realloc(f->texts, (n + 1) * sizeof(*f->texts));
+	f->text_lens = realloc(f->text_lens, (n + 1) * sizeof(*f->text_lens));
+	if (!f->formats || !f->texts || !f->text_lens)
+		abort();
+	f->formats[n] = *format;
+	f->texts[n] = vmt_stream_format_text(f->options.kernel, format->name, &f->text_lens[n]);
+	f->nr_formats++;
+}
+
+static void load_formats(struct vmt_perfdata_file *f)
+{
+	const char *const *name = f->options.events;
+	struct vmt_stream none = { 0 };
+	struct vmt_machine *machine;
+	const struct vmt_format *all;
+	size_t n;
+
+	for (; name && *name; name++) {
+		struct vmt_format format = vmt_stream_format(f->options.kernel, *name);
+
+		add_format(f, &format);
+	}
+	if (f->options.events)
+		return;
+	machine = vmt_machine_new(f->options.kernel, &none);
+	n = vmt_machine_formats(machine, &all);
+	for (size_t i = 0; i < n; i++)
+		add_format(f, &all[i]);
+	vmt_machine_free(machine);
+}
+
+struct vmt_perfdata_file *vmt_perfdata_file_new(const struct vmt_perfdata_file_options *options)
+{
+	struct vmt_perfdata_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
-		die("out of memory");
-	f->o = *options;
-	f->formats = formats;
-	f->nr_formats = nr_formats;
-	if (f->o.compress) {
-		f->zstd = ZSTD_createCStream();
-		if (!f->zstd || ZSTD_isError(ZSTD_initCStream(f->zstd, 1)))
-			die("zstd");
+		abort();
+	f->options = *options;
+	if (!f->options.cpus)
+		f->options.cpus = 1;
+	load_formats(f);
+	make_features(f);
+	if (f->options.zstd) {
+		f->zstd = ZSTD_createCCtx();
+		if (!f->zstd)
+			abort();
+		ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, 1);
 	}
-	if (f->o.pipe)
-		write_pipe_head(f);
+	if (f->options.pipe)
+		put_pipe_header(f);
 	else
-		write_file_head(f);
+		put_header(f);
 	return f;
 }
 
-/* ---- data ---- */
-
-/* A SAMPLE of vmt_stream_attr with IP and PERIOD put in. */
-static void convert_sample(struct vmt_stream *s, const uint8_t *record, uint16_t size)
+void vmt_perfdata_file_free(struct vmt_perfdata_file *f)
 {
-	const size_t id = 8, tid = 16, cpu = 32, raw = 40;
-	uint16_t misc;
-
-	memcpy(&misc, record + 4, sizeof(misc));
-	add_header(s, VMT_RING_SAMPLE, misc, size + 16u);
-	add(s, record + id, tid - id);
-	add_u64(s, UINT64_C(0xffffffffc0a00000));
-	add(s, record + tid, cpu - tid); /* TID, TIME */
-	add(s, record + cpu, raw - cpu);
-	add_u64(s, 1);
-	add(s, record + raw, size - raw);
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->nr_formats; i++)
+		free(f->texts[i]);
+	for (size_t i = 0; i < f->nr_features; i++)
+		vmt_stream_free(&f->features[i].body);
+	free(f->formats);
+	free(f->texts);
+	free(f->text_lens);
+	vmt_stream_free(&f->out);
+	vmt_stream_free(&f->ring);
+	ZSTD_freeCCtx(f->zstd);
+	free(f);
 }
 
-/* One piece of the stream, flushed, cut into records; perf pads none of them. */
-static void compress(struct vmt_perf_file *f, const uint8_t *bytes, size_t len)
+size_t vmt_perfdata_file_formats(const struct vmt_perfdata_file *f,
+				 const struct vmt_format **formats)
 {
-	uint8_t packed[COMPRESSED_MAX];
-	ZSTD_inBuffer in = { bytes, len, 0 };
-	size_t left;
-
-	do {
-		ZSTD_outBuffer o = { packed, sizeof(packed), 0 };
-		struct vmt_stream s = { 0 };
-
-		left = ZSTD_compressStream2(f->zstd, &o, &in, ZSTD_e_flush);
-		if (ZSTD_isError(left))
-			die("zstd");
-		if (!o.pos)
-			continue;
-		add_header(&s, USER_COMPRESSED, 0, 8 + o.pos);
-		data(f, s.bytes, s.len);
-		data(f, packed, o.pos);
-		vmt_stream_free(&s);
-	} while (left || in.pos < in.size);
+	*formats = f->formats;
+	return f->nr_formats;
 }
 
-void vmt_perf_file_records(struct vmt_perf_file *f, const uint8_t *bytes, size_t len)
+uint64_t vmt_perfdata_file_data_offset(const struct vmt_perfdata_file *f)
 {
-	f->converted.len = 0;
-	for (size_t at = 0; at < len;) {
-		uint32_t type;
-		uint16_t size;
+	return f->data_offset;
+}
 
-		memcpy(&type, bytes + at, sizeof(type));
-		memcpy(&size, bytes + at + 6, sizeof(size));
-		if (type == VMT_RING_SAMPLE)
-			convert_sample(&f->converted, bytes + at, size);
-		else
-			add(&f->converted, bytes + at, size);
-		at += size;
+/* ---- records ---- */
+
+void vmt_perfdata_file_user(struct vmt_perfdata_file *f, uint32_t type, const void *body,
+			    size_t len)
+{
+	uint16_t misc = 0, size = (uint16_t)(8 + len);
+
+	if (size != 8 + len || len % 8)
+		abort();
+	put_u32(&f->out, type);
+	vmt_stream_append(&f->out, &misc, 2);
+	vmt_stream_append(&f->out, &size, 2);
+	vmt_stream_append(&f->out, body, len);
+	flush(f, FLUSH_LEN);
+}
+
+void vmt_perfdata_file_round(struct vmt_perfdata_file *f)
+{
+	vmt_perfdata_file_user(f, FINISHED_ROUND, NULL, 0);
+}
+
+/* One stream over all records; a piece may end inside a record, as a ring that wraps does. */
+static void put_compressed(struct vmt_perfdata_file *f, const uint8_t *bytes, size_t len)
+{
+	while (len) {
+		static uint8_t packed[PAYLOAD_MAX];
+		size_t piece = len < PLAIN_PIECE ? len : PLAIN_PIECE;
+		ZSTD_inBuffer in = { bytes, piece, 0 };
+		size_t left;
+
+		do {
+			ZSTD_outBuffer o = { packed, sizeof(packed), 0 };
+			uint16_t misc = 0, size;
+
+			left = ZSTD_compressStream2(f->zstd, &o, &in, ZSTD_e_flush);
+			if (ZSTD_isError(left))
+				abort();
+			size = (uint16_t)(8 + o.pos);
+			put_u32(&f->out, COMPRESSED);
+			vmt_stream_append(&f->out, &misc, 2);
+			vmt_stream_append(&f->out, &size, 2);
+			vmt_stream_append(&f->out, packed, o.pos);
+		} while (left);
+		bytes += piece;
+		len -= piece;
 	}
-	if (!f->zstd) {
-		data(f, f->converted.bytes, f->converted.len);
+	flush(f, FLUSH_LEN);
+}
+
+void vmt_perfdata_file_records(struct vmt_perfdata_file *f, const uint8_t *bytes, size_t len)
+{
+	if (f->zstd) {
+		put_compressed(f, bytes, len);
 		return;
 	}
-	/* Pieces end where they end: in the middle of records. */
-	for (size_t at = 0; at < f->converted.len; at += COMPRESSED_INPUT)
-		compress(f, f->converted.bytes + at,
-			 f->converted.len - at < COMPRESSED_INPUT ? f->converted.len - at
-								  : COMPRESSED_INPUT);
-}
-
-void vmt_perf_file_raw(struct vmt_perf_file *f, const void *bytes, size_t len)
-{
-	data(f, bytes, len);
-}
-
-void vmt_perf_file_round(struct vmt_perf_file *f)
-{
-	struct vmt_stream s = { 0 };
-
-	add_header(&s, USER_FINISHED_ROUND, 0, 8);
-	data(f, s.bytes, s.len);
-	vmt_stream_free(&s);
-}
-
-/* The table of sections and the sections; returns the bitmap. */
-static uint64_t write_features(struct vmt_perf_file *f, uint64_t table_offset)
-{
-	struct vmt_stream payloads[FEATURE_COUNT] = { { 0 } }, table = { 0 };
-	uint64_t bits = 0, offset;
-
-	for (unsigned int i = 0; i < FEATURE_COUNT; i++) {
-		if (add_feature(f, i, &payloads[i]))
-			bits |= UINT64_C(1) << i;
+	if (f->options.fd >= 0 && len >= FLUSH_LEN / 16) {
+		flush(f, 1);
+		write_all(f->options.fd, bytes, len);
+		f->flushed += len;
+		return;
 	}
-	offset = table_offset + 16u * (unsigned int)__builtin_popcountll(bits);
-	for (unsigned int i = 0; i < FEATURE_COUNT; i++) {
-		if (!(bits >> i & 1))
-			continue;
-		add_u64(&table, offset);
-		add_u64(&table, payloads[i].len);
-		offset += payloads[i].len;
-	}
-	out(f, table.bytes, table.len);
-	for (unsigned int i = 0; i < FEATURE_COUNT; i++) {
-		out(f, payloads[i].bytes, payloads[i].len);
-		vmt_stream_free(&payloads[i]);
-	}
-	vmt_stream_free(&table);
-	return bits;
+	vmt_stream_append(&f->out, bytes, len);
+	flush(f, FLUSH_LEN);
 }
 
-static void finish_file(struct vmt_perf_file *f)
+static uint64_t load_u64(const uint8_t *p)
 {
-	uint64_t data_offset = f->attrs_offset + (ATTR_LEN + 16) * f->nr_formats;
-	uint64_t bits = f->o.no_features ? 0 : write_features(f, data_offset + f->data_bytes);
-	struct vmt_stream h = { 0 };
+	uint64_t v;
 
-	add(&h, "PERFILE2", 8);
-	add_u64(&h, HEADER_LEN);
-	add_u64(&h, ATTR_LEN + 16);
-	add_u64(&h, f->attrs_offset);
-	add_u64(&h, (ATTR_LEN + 16) * f->nr_formats);
-	add_u64(&h, data_offset);
-	add_u64(&h, f->o.no_data_size ? 0 : f->data_bytes);
-	add_u64(&h, 0);
-	add_u64(&h, 0);
-	add_u64(&h, bits);
-	for (unsigned int i = 0; i < 3; i++)
-		add_u64(&h, 0);
-	if (fseek(f->o.out, 0, SEEK_SET))
-		die("seek failed");
-	out(f, h.bytes, h.len);
-	if (fseek(f->o.out, 0, SEEK_END))
-		die("seek failed");
-	vmt_stream_free(&h);
+	memcpy(&v, p, 8);
+	return v;
 }
 
-void vmt_perf_file_finish(struct vmt_perf_file *f)
+/* The number of the machine's format in the file, or -1. */
+static long file_format(const struct vmt_perfdata_file *f, const struct vmt_machine *machine,
+			uint64_t id)
 {
-	if (!f->o.pipe)
-		finish_file(f);
-	if (fflush(f->o.out))
-		die("write failed");
-	ZSTD_freeCStream(f->zstd);
-	vmt_stream_free(&f->converted);
-	free(f);
+	const struct vmt_format *formats;
+	size_t n = vmt_machine_formats(machine, &formats);
+
+	for (size_t i = 0; id && id <= n && i < f->nr_formats; i++) {
+		if (f->formats[i].id == formats[id - 1].id)
+			return (long)i;
+	}
+	return -1;
+}
+
+/* id, pid/tid, time, cpu, raw of the machine; id, ip, pid/tid, time, cpu, period, raw of perf. */
+static void put_sample(struct vmt_perfdata_file *f, const uint8_t *r, uint16_t size, long format)
+{
+	uint64_t cpu = load_u64(r + 32);
+	uint16_t new_size = (uint16_t)(size + 16);
+
+	vmt_stream_append(&f->ring, r, 6);
+	vmt_stream_append(&f->ring, &new_size, 2);
+	put_u64(&f->ring, (uint64_t)format + 1 + (cpu & UINT32_MAX) * f->nr_formats);
+	put_u64(&f->ring, UINT64_C(0xffffffffc0001000));
+	vmt_stream_append(&f->ring, r + 16, 16);
+	put_u64(&f->ring, cpu);
+	put_u64(&f->ring, 1);
+	vmt_stream_append(&f->ring, r + 40, size - 40u);
+}
+
+/* The trailer ends with the id. */
+static void put_other(struct vmt_perfdata_file *f, const uint8_t *r, uint16_t size, long format)
+{
+	uint64_t cpu = load_u64(r + size - 16) & UINT32_MAX;
+
+	vmt_stream_append(&f->ring, r, size - 8u);
+	put_u64(&f->ring, (uint64_t)(format < 0 ? 0 : format) + 1 + cpu * f->nr_formats);
+}
+
+void vmt_perfdata_file_machine(struct vmt_perfdata_file *f, const struct vmt_machine *machine,
+			       const struct vmt_stream *records)
+{
+	f->ring.len = 0;
+	for (size_t at = 0; at < records->len;) {
+		const uint8_t *r = records->bytes + at;
+		uint32_t type;
+		uint16_t size;
+		long format;
+
+		memcpy(&type, r, 4);
+		memcpy(&size, r + 6, 2);
+		at += size;
+		format = file_format(f, machine,
+				     load_u64(type == VMT_RING_SAMPLE ? r + 8 : r + size - 8));
+		if (type != VMT_RING_SAMPLE)
+			put_other(f, r, size, format);
+		else if (format >= 0)
+			put_sample(f, r, size, format);
+	}
+	vmt_perfdata_file_records(f, f->ring.bytes, f->ring.len);
+}
+
+/* ---- the end ---- */
+
+static void put_feature_table(struct vmt_perfdata_file *f)
+{
+	uint64_t at = offset(f) + 16 * f->nr_features;
+
+	for (size_t i = 0; i < f->nr_features; i++) {
+		put_u64(&f->out, at);
+		put_u64(&f->out, f->features[i].body.len);
+		at += f->features[i].body.len;
+	}
+	for (size_t i = 0; i < f->nr_features; i++)
+		vmt_stream_append(&f->out, f->features[i].body.bytes, f->features[i].body.len);
+}
+
+void vmt_perfdata_file_finish(struct vmt_perfdata_file *f)
+{
+	uint64_t size = offset(f) - f->data_offset;
+
+	if (f->options.pipe) {
+		flush(f, 1);
+		return;
+	}
+	if (!f->options.no_features)
+		put_feature_table(f);
+	flush(f, 1);
+	if (f->options.no_data_size)
+		return;
+	if (f->options.fd < 0)
+		memcpy(f->out.bytes + 48, &size, 8);
+	else if (pwrite(f->options.fd, &size, 8, 48) != 8)
+		die("perfdata_file: pwrite");
+}
+
+uint8_t *vmt_perfdata_file_take(struct vmt_perfdata_file *f, size_t *len)
+{
+	uint8_t *bytes = f->out.bytes;
+
+	*len = f->out.len;
+	f->out = (struct vmt_stream){ 0 };
+	return bytes;
 }

@@ -5,41 +5,67 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "decode/kvm/format.h"
+#include "decode/base/event.h"
+#include "tests/support/stream.h"
 
 /*
- * Writes a perf.data of tracepoint streams as `perf record -e kvm:*` does (sample_type
- * IP|TID|TIME|CPU|PERIOD|RAW|IDENTIFIER), so that perf itself reads it. Aborts when memory is short
- * or a write fails.
+ * Writes a perf.data as perf 6.1 does (tools/perf/util/header.c, builtin-record.c), which perf
+ * itself reads: tracepoints of one kernel's format fixtures, one id a tracepoint and CPU, sample
+ * type IDENTIFIER|IP|TID|TIME|CPU|PERIOD|RAW. In memory, or to a descriptor with bounded memory.
+ * Aborts when memory is short or a write fails.
  */
-struct vmt_perf_file_options {
-	FILE *out;	    /* stays the caller's; file mode needs one that can seek */
-	bool pipe;	    /* pipe mode: all metadata in records before the data */
-	bool compress;	    /* kernel records go into zstd records */
-	const char *kernel; /* whose format fixtures: "6.1" */
-	const char *cpuid;  /* HEADER_CPUID: "GenuineIntel,6,143,8"; NULL: none */
-	bool no_data_size;  /* as a killed recorder leaves it: data.size 0 */
-	bool no_features;   /* nothing behind the data */
+struct vmt_perfdata_file_options {
+	const char *kernel;	   /* folder of tests/golden/formats */
+	const char *const *events; /* names, NULL ended; NULL: every fixture of the kernel */
+	enum vmt_isa isa;	   /* decides CPUID; VMT_ISA_UNKNOWN: none */
+	unsigned int cpus;	   /* 0: 1 */
+	bool pipe;		   /* pipe mode: no table, metadata as records */
+	bool zstd;		   /* records in COMPRESSED records */
+	bool no_features;	   /* file mode: neither tracing data nor CPUID */
+	bool no_data_size;	   /* file mode: data.size stays 0, as when perf was killed */
+	int fd;			   /* -1: in memory */
 };
 
-struct vmt_perf_file;
+struct vmt_perfdata_file;
 
-/* Format i has the event id i + 1, as in tests/support/stream.h's machine. */
-struct vmt_perf_file *vmt_perf_file_new(const struct vmt_perf_file_options *options,
-					const struct vmt_format *formats, size_t nr_formats);
+/* Writes all that stands before the records. */
+struct vmt_perfdata_file *vmt_perfdata_file_new(const struct vmt_perfdata_file_options *options);
+void vmt_perfdata_file_free(struct vmt_perfdata_file *file);
 
-/* Whole records as tests/support/stream.h writes them, of any ring. */
-void vmt_perf_file_records(struct vmt_perf_file *file, const uint8_t *bytes, size_t len);
+/* The formats in the file: attr i has id i + 1 + cpu * number of formats. */
+size_t vmt_perfdata_file_formats(const struct vmt_perfdata_file *file,
+				 const struct vmt_format **formats);
 
+/*
+ * Records of one ring as vmt_machine writes them with the same kernel, in perf's layout: samples of
+ * events that are not in the file are left out.
+ */
+void vmt_perfdata_file_machine(struct vmt_perfdata_file *file, const struct vmt_machine *machine,
+			       const struct vmt_stream *records);
+
+/* Records of one ring as they are; a record of perf itself, never compressed. */
+void vmt_perfdata_file_records(struct vmt_perfdata_file *file, const uint8_t *bytes, size_t len);
+void vmt_perfdata_file_user(struct vmt_perfdata_file *file, uint32_t type, const void *body,
+			    size_t len);
 /* FINISHED_ROUND. */
-void vmt_perf_file_round(struct vmt_perf_file *file);
+void vmt_perfdata_file_round(struct vmt_perfdata_file *file);
 
-/* Any other bytes into the data section as they are. */
-void vmt_perf_file_raw(struct vmt_perf_file *file, const void *bytes, size_t len);
+/* Features and data.size. */
+void vmt_perfdata_file_finish(struct vmt_perfdata_file *file);
 
-/* Writes what stands behind the data, completes the header and frees the file. */
-void vmt_perf_file_finish(struct vmt_perf_file *file);
+/* What is written so far, in memory; the caller's when taken, freed with free(). */
+uint8_t *vmt_perfdata_file_take(struct vmt_perfdata_file *file, size_t *len);
+/* Offset and length of the data section so far (file mode: from its header). */
+uint64_t vmt_perfdata_file_data_offset(const struct vmt_perfdata_file *file);
+
+/* One sample in the layout of the file: where its members stand, to make many from one. */
+#define VMT_PERFDATA_SAMPLE_ID	 8
+#define VMT_PERFDATA_SAMPLE_IP	 16
+#define VMT_PERFDATA_SAMPLE_PID	 24
+#define VMT_PERFDATA_SAMPLE_TID	 28
+#define VMT_PERFDATA_SAMPLE_TIME 32
+#define VMT_PERFDATA_SAMPLE_CPU	 40
+#define VMT_PERFDATA_SAMPLE_RAW	 60
 
 #endif

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Writes the capture that `make demo` replays: four seconds of a guest with two vCPUs that halts,
- * sends, is interrupted, and for one second reads the ACPI PM timer in a loop. Also a perf.data of
- * any length, for benchmarks (- is standard output, with --pipe).
- *   gen_capture OUT.vmt                 the capture
- *   gen_capture --kallsyms OUT          symbols of its guest
- *   gen_capture --perfdata OUT [--events N] [--seed N] [--cpus N] [--isa vmx|svm] [--pipe] [--zstd]
+ * sends, is interrupted, and for one second reads the ACPI PM timer in a loop. gen_capture OUT.vmt
+ * the capture gen_capture --kallsyms OUT   symbols of its guest
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +11,6 @@
 
 #include "decode/base/event.h"
 #include "decode/store/store.h"
-#include "tests/support/load.h"
-#include "tests/support/perfdata_file.h"
 #include "tests/support/stream.h"
 
 #define KERNEL	      "6.1"
@@ -346,105 +340,14 @@ static int write_kallsyms(const char *path)
 	return fclose(f) ? 1 : 0;
 }
 
-static int usage(void)
-{
-	fputs("usage: gen_capture OUT.vmt | --kallsyms OUT | --perfdata OUT [--events N] [--seed N]"
-	      " [--cpus N] [--isa vmx|svm] [--pipe] [--zstd]\n",
-	      stderr);
-	return 2;
-}
-
-static int write_perfdata(const char *path, struct vmt_load_options *load_options,
-			  struct vmt_perf_file_options *options)
-{
-	const struct vmt_format *formats;
-	struct vmt_load *load = vmt_load_new(load_options);
-	size_t nr = vmt_load_formats(load, &formats);
-	struct vmt_perf_file *file;
-
-	options->kernel = load_options->kernel;
-	options->cpuid =
-		load_options->isa == VMT_ISA_SVM ? "AuthenticAMD,25,17,1" : "GenuineIntel,6,143,8";
-	options->out = strcmp(path, "-") ? fopen(path, "w") : stdout;
-	if (!options->out) {
-		perror(path);
-		return 1;
-	}
-	file = vmt_perf_file_new(options, formats, nr);
-	while (vmt_load_round(load)) {
-		for (unsigned int i = 0; i < load_options->cpus; i++) {
-			const struct vmt_stream *ring = vmt_load_ring(load, i);
-
-			vmt_perf_file_records(file, ring->bytes, ring->len);
-		}
-		vmt_perf_file_round(file);
-	}
-	vmt_perf_file_finish(file);
-	fprintf(stderr, "gen_capture: %" PRIu64 " events, %" PRIu64 " exits\n",
-		vmt_load_events(load), vmt_load_exits(load));
-	vmt_load_free(load);
-	return fclose(options->out) ? 1 : 0;
-}
-
-static int perfdata_command(int argc, char **argv)
-{
-	static const struct option long_options[] = {
-		{ "perfdata", required_argument, NULL, 'o' },
-		{ "events", required_argument, NULL, 'e' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "cpus", required_argument, NULL, 'c' },
-		{ "isa", required_argument, NULL, 'i' },
-		{ "pipe", no_argument, NULL, 'p' },
-		{ "zstd", no_argument, NULL, 'z' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct vmt_load_options load = {
-		.events = 100000, .seed = 1, .cpus = 4, .isa = VMT_ISA_VMX, .kernel = KERNEL
-	};
-	struct vmt_perf_file_options options = { 0 };
-	const char *path = NULL;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			path = optarg;
-			break;
-		case 'e':
-			load.events = strtoull(optarg, NULL, 0);
-			break;
-		case 's':
-			load.seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'c':
-			load.cpus = (unsigned int)strtoul(optarg, NULL, 0);
-			break;
-		case 'i':
-			load.isa = strcmp(optarg, "svm") ? VMT_ISA_VMX : VMT_ISA_SVM;
-			break;
-		case 'p':
-			options.pipe = true;
-			break;
-		case 'z':
-			options.compress = true;
-			break;
-		default:
-			return usage();
-		}
-	}
-	if (!path || optind != argc || load.cpus < 1 || load.cpus > 64)
-		return usage();
-	return write_perfdata(path, &load, &options);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "--kallsyms"))
 		return write_kallsyms(argv[2]);
-	if (argc > 2)
-		return perfdata_command(argc, argv);
-	if (argc != 2)
-		return usage();
+	if (argc != 2) {
+		fputs("usage: gen_capture OUT.vmt | --kallsyms OUT\n", stderr);
+		return 2;
+	}
 	write_capture(argv[1]);
 	return 0;
 }

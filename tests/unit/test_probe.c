@@ -162,6 +162,9 @@ static void tracefs_can_be_mounted_by_root(void **state)
 	tree.fs.tracefs = NULL;
 	probe = probe_tree(&tree, page_with_tsc);
 	expect(&probe, "tracefs", VMT_CHECK_OK, "mounts it for itself");
+	vmt_tree_write(&tree, "proc/mounts", "x /nonexistent/tracing tracefs rw 0 0\n");
+	probe = probe_tree(&tree, page_with_tsc);
+	expect(&probe, "tracefs", VMT_CHECK_BLOCKED, "/nonexistent/tracing/events");
 	vmt_tree_remove(&tree);
 }
 

@@ -374,7 +374,7 @@ static void every_kind_in_every_kernel(void **state)
 		int first = cases[i].first ? order_of(cases[i].first) : 0;
 		int last = cases[i].last ? order_of(cases[i].last) : (int)NR_KERNELS - 1;
 
-		for (int k = first; k <= last; k++)
+		for (int k = first; k <= last && k < (int)NR_KERNELS; k++)
 			decode_one(&cases[i], kernels[k]);
 	}
 }
@@ -404,22 +404,22 @@ static void records_of_the_ring(void **state)
 					      .lost = 44 };
 	static const struct {
 		uint32_t type;
-		uint16_t misc;
 		int result;
-		uint8_t kind, flags;
 		uint32_t cause;
+		uint16_t misc;
+		uint8_t kind, flags;
 	} rows[] = {
-		{ VMT_RING_SWITCH, 0, 1, VMT_REC_SWITCH_IN, 0, 0 },
-		{ VMT_RING_SWITCH, 0x2000, 1, VMT_REC_SWITCH_OUT, 0, 0 },
-		{ VMT_RING_SWITCH_CPU_WIDE, 0x6000, 1, VMT_REC_SWITCH_OUT, VMT_REC_PREEMPTED, 0 },
-		{ VMT_RING_SWITCH_CPU_WIDE, 0, 1, VMT_REC_SWITCH_IN, 0, 0 },
-		{ VMT_RING_LOST, 0, 1, VMT_REC_LOST, 0, VMT_LOST_RECORDS },
-		{ VMT_RING_LOST_SAMPLES, 0, 1, VMT_REC_LOST, 0, VMT_LOST_SAMPLES },
-		{ VMT_RING_THROTTLE, 0, 1, VMT_REC_LOST, 0, VMT_LOST_THROTTLED },
-		{ VMT_RING_UNTHROTTLE, 0, 1, VMT_REC_LOST, 0, VMT_LOST_THROTTLED },
-		{ VMT_RING_COMM, 0, 0, VMT_REC_NONE, 0, 0 },
-		{ VMT_RING_MMAP2, 0, 0, VMT_REC_NONE, 0, 0 },
-		{ 77, 0, 0, VMT_REC_NONE, 0, 0 },
+		{ VMT_RING_SWITCH, 1, 0, 0, VMT_REC_SWITCH_IN, 0 },
+		{ VMT_RING_SWITCH, 1, 0, 0x2000, VMT_REC_SWITCH_OUT, 0 },
+		{ VMT_RING_SWITCH_CPU_WIDE, 1, 0, 0x6000, VMT_REC_SWITCH_OUT, VMT_REC_PREEMPTED },
+		{ VMT_RING_SWITCH_CPU_WIDE, 1, 0, 0, VMT_REC_SWITCH_IN, 0 },
+		{ VMT_RING_LOST, 1, VMT_LOST_RECORDS, 0, VMT_REC_LOST, 0 },
+		{ VMT_RING_LOST_SAMPLES, 1, VMT_LOST_SAMPLES, 0, VMT_REC_LOST, 0 },
+		{ VMT_RING_THROTTLE, 1, VMT_LOST_THROTTLED, 0, VMT_REC_LOST, 0 },
+		{ VMT_RING_UNTHROTTLE, 1, VMT_LOST_THROTTLED, 0, VMT_REC_LOST, 0 },
+		{ VMT_RING_COMM, 0, 0, 0, VMT_REC_NONE, 0 },
+		{ VMT_RING_MMAP2, 0, 0, 0, VMT_REC_NONE, 0 },
+		{ 77, 0, 0, 0, VMT_REC_NONE, 0 },
 	};
 	struct vmt_catalog *catalog = vmt_catalog_new();
 

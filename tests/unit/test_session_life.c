@@ -62,7 +62,16 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+	struct vmt_session_info *list;
+	size_t count;
+
 	(void)state;
+	/* of a test that failed half way */
+	if (!vmt_session_list(&list, &count, NULL)) {
+		for (size_t i = 0; i < count; i++)
+			kill(list[i].pid, SIGKILL);
+		free(list);
+	}
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -416,6 +425,61 @@ static void test_no_space(void **state)
 	umount(small);
 }
 
+/* A size limit ends the session in order, with a word about it. */
+static void test_limit(void **state)
+{
+	struct vmt_session_options options = options_for(NULL);
+	struct vmt_session_info info;
+	struct vmt_counts counts;
+	struct vmt_diag diag = { 0 };
+	char large[64], from[80];
+	struct stat st;
+
+	(void)state;
+	snprintf(large, sizeof(large), "%s/limit.vmt", top);
+	replay_sample_write(large, 300, 1000000);
+	snprintf(from, sizeof(from), "replay:%s", large);
+	options.backend = from;
+	options.limit_bytes = 400000;
+	assert_int_equal(vmt_session_start(&options, &info, NULL), 0);
+	while (!kill(info.pid, 0))
+		usleep(1000);
+	assert_int_equal(vmt_session_find("web01", &info, &diag), VMT_E_NOT_FOUND);
+	assert_int_equal(vmt_history_newest("web01", &info, NULL), 0);
+	assert_non_null(strstr(info.last_error, "size limit"));
+	assert_int_equal(stat(info.file, &st), 0);
+	assert_true((uint64_t)st.st_size <= options.limit_bytes);
+	counts = vmt_counts_of(info.file);
+	assert_true(counts.readable && counts.closed && counts.losses > 0);
+}
+
+/* The newest part only: the front is dropped, on purpose and told as such. */
+static void test_keep(void **state)
+{
+	struct vmt_session_options options = options_for(NULL);
+	struct vmt_session_info info, final;
+	struct vmt_counts counts;
+	struct vmt_diag diag = { 0 };
+	char large[64], from[80];
+
+	(void)state;
+	snprintf(large, sizeof(large), "%s/keep.vmt", top);
+	replay_sample_write(large, 1000, 2000000);
+	snprintf(from, sizeof(from), "replay:%s", large);
+	options.backend = from;
+	options.keep_ns = 400000000;
+	assert_int_equal(vmt_session_start(&options, &info, &diag), 0);
+	wait_for_records("web01", UINT64_C(2000) * REPLAY_SAMPLE_ROUND_EXITS);
+	final = stop("web01");
+	if (final.last_error[0]) {
+		print_message("# skipped: %s\n", final.last_error);
+		skip();
+	}
+	counts = vmt_counts_of(final.file);
+	assert_true(counts.readable && counts.closed && counts.records > 0);
+	assert_true(counts.records < final.records / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,7 +487,8 @@ int main(void)
 		cmocka_unit_test(test_killed),	   cmocka_unit_test(test_stopped_by_signal),
 		cmocka_unit_test(test_duration),   cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_foreground), cmocka_unit_test(test_stranger),
-		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_no_space),   cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_keep),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -121,6 +121,10 @@ static void rip_loop(void **state)
 	assert_null(vmt_verdict_of(r.report, "not-exits"));
 	vmt_report_free(r.b);
 
+	p.rate = 3000; /* as many, but they cost nothing */
+	p.duration_ns = 800;
+	expect(&p, "rip-loop", false, 0);
+	p.duration_ns = 8000;
 	p.rate = 900; /* too slow to matter */
 	expect(&p, "rip-loop", false, 0);
 	p.rate = 50000;

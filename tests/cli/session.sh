@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# The verbs of a session as a person types them, on a replayed capture: start, status, snapshot, stop, record; texts,
+# JSON, exit statuses.
+set -uo pipefail
+O=${O:-build} VMT_TOP=${VMT_TOP:-$PWD} VMTRACE=${VMTRACE:-$O/vmtrace}
+case $O in /*) ;; *) O=$VMT_TOP/$O ;; esac
+case $VMTRACE in /*) ;; *) VMTRACE=$VMT_TOP/$VMTRACE ;; esac
+n=0
+ok() { # NAME: the status of the command before decides
+    local status=$?
+    n=$((n + 1))
+    if [ $status -eq 0 ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; fi
+}
+if [ ! -x "$O/tests/tools/gen_capture" ]; then
+    echo "1..1"
+    echo "ok 1 # skip gen_capture is not built"
+    exit 0
+fi
+work=$(mktemp -d)
+export VMT_TOP VMTRACE_RUNTIME_DIR=$work/run
+export LIBVIRT_DEFAULT_URI=test://$VMT_TOP/virt-fixtures/libvirt/node-web01.xml
+trap '"$VMTRACE" stop --all -q >/dev/null 2>&1; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+"$O/tests/tools/gen_capture" recorded.vmt >/dev/null
+replay=replay:$work/recorded.vmt
+# run NAME STATUS PATTERN COMMAND...: exit status, and a line of either stream
+run() {
+    local name=$1 status=$2 pattern=$3 got
+    shift 3
+    "$VMTRACE" "$@" >out 2>err </dev/null
+    got=$?
+    [ $got -eq "$status" ] && grep -qE -- "$pattern" out err
+    ok "$name"
+    if [ $got -ne "$status" ] || ! grep -qE -- "$pattern" out err; then
+        sed 's/^/# /' out err
+        echo "# status $got, wanted $status and /$pattern/"
+    fi
+}
+
+run "status: nothing runs" 0 '^no session is running$' status
+run "start: no domain is named" 2 'no domain is named' start
+run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
+run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
+run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
+run "stop: nothing runs" 3 'no session of web01' stop -d web01
+
+run "start" 0 '^session s-[0-9]+-[0-9]+-[0-9]+ captures web01$' start -d web01 --backend "$replay" -o live.vmt
+[ "$(stat -c %a live.vmt)" = 600 ]
+ok "the file is its owner's alone"
+run "start: a second one" 1 'already has a session: s-' start -d web01 --backend "$replay"
+run "start: the file is kept" 1 'live.vmt' start --backend "$replay" -o live.vmt
+run "status" 0 '^s-[-0-9]+  running  web01$' status
+run "status of a domain" 0 '^  records  [0-9]+, of these [0-9]+ exits' status web01
+"$VMTRACE" status --format json | jq -e '.schema == "vmtrace-sessions/1" and (.sessions | length) == 1 and
+    .sessions[0].state == "running" and .sessions[0].domains == ["web01"] and .sessions[0].file == "'"$work"'/live.vmt"' >/dev/null
+ok "status as json"
+run "status as csv" 0 '^s-[-0-9]+,running,"web01",' status --format csv
+run "status of another domain" 3 'no session of db01' status -d db01
+run "snapshot" 0 '^snap.vmt \(.*goes on$' snapshot -d web01 -o snap.vmt
+run "snapshot: an output is kept" 1 'snap.vmt' snapshot -d web01 -o snap.vmt
+"$VMTRACE" stop -d web01 --format json >stop.json
+[ -s stop.json ] && jq -e '.schema == "vmtrace-session-state/1" and .state == "stopped" and .records > 0 and .records_lost == 0' stop.json >/dev/null
+ok "stop as json"
+[ -s live.vmt ] && [ "$(jq .file_bytes stop.json)" = "$(stat -c %s live.vmt)" ]
+ok "stop tells the size of the file"
+run "stop: it is over" 3 "its capture is $work/live.vmt" stop -d web01
+
+run "start without -o" 0 "^  file $work/run/data/vmtrace-web01-" start -d web01 --backend "$replay"
+pid=$("$VMTRACE" status --format json | jq '.sessions[0].pid')
+file=$("$VMTRACE" status --format json | jq -r '.sessions[0].file')
+kill -9 "$pid"
+while kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
+run "status after kill -9" 0 "was killed; the capture up to then is $file" status
+run "status once more" 0 '^no session is running$' status
+run "start and stop again" 0 'captures web01' start -d web01 --backend "$replay"
+run "stop, the only one" 0 '^web01: .* exits, 0 records lost$' stop
+
+run "record with a command" 0 'exits, 0 records lost$' record -d web01 --backend "$replay" -o record.vmt -- sh -c 'echo ran >ran'
+[ "$(cat ran)" = ran ]
+ok "the command ran"
+run "record: a command that is not there" 1 'cannot run' record -d web01 --backend "$replay" -o record2.vmt -- /nonexistent
+run "record for a time" 0 'record3.vmt' record -d web01 --backend "$replay" -o record3.vmt --duration 300ms
+"$VMTRACE" record -d web01 --backend "$replay" -o record4.vmt >out 2>err &
+pid=$!
+for _ in $(seq 500); do [ -s record4.vmt ] && ls run/s-*/control >/dev/null 2>&1 && break; sleep 0.01; done
+kill -INT $pid
+wait $pid && grep -q 'record4.vmt' out
+ok "record ends at a signal"
+echo "1..$n"
