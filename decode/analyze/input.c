@@ -26,8 +26,6 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
-	if (in->swallow_loss && event->type == VMT_EVENT_LOSS)
-		return;
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
 			return;
@@ -157,7 +155,8 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 
 static void take_round(struct vmt_input *in)
 {
-	input_lost_until_here(in);
+	if (in->lost_rounds && !--in->lost_rounds)
+		input_lost_end(in);
 	in->floor_ns = in->round_newest_ns;
 	in->round_newest_ns = in->last_ns;
 	vmt_merge_round(in->merge, input_on_rec, in);
@@ -172,7 +171,7 @@ static int take_records(struct vmt_input *in, const struct vmt_item *item, struc
 		if (status)
 			return status;
 	}
-	input_records(in, item->data, item->len);
+	input_records(in, item);
 	return 0;
 }
 
@@ -305,17 +304,15 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
 	in->join = in->catalog ? vmt_join_new(in->catalog, on_event, in) : NULL;
-	if (!in->ring || !in->catalog || !in->merge || !in->join)
+	in->ring_last_ns = calloc(INPUT_RINGS, sizeof(*in->ring_last_ns));
+	if (!in->ring || !in->catalog || !in->merge || !in->join || !in->ring_last_ns)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
 	else
 		status = open_source(in, reader, diag);
-	if (!status && in->perf) {
+	if (!status && in->perf)
 		input_perf_facts(in);
-		status = vmt_perfdata_need_formats(in->perf, diag);
-	}
 	if (status) {
-		release_source(in); /* the reader stays the caller's */
 		vmt_input_close(in);
 		return status;
 	}
@@ -338,6 +335,7 @@ void vmt_input_close(struct vmt_input *in)
 		free((void *)(uintptr_t)in->domains[i].uuid);
 		free((void *)(uintptr_t)in->domains[i].xml);
 	}
+	free(in->ring_last_ns);
 	free(in->session_json);
 	free(in->host);
 	free(in->kernel);
@@ -359,7 +357,8 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	}
 	if (status)
 		return status;
-	input_lost_until_here(in);
+	input_lost_end(in);
+	input_lost_rest(in);
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
@@ -375,15 +374,22 @@ const struct vmt_input_facts *vmt_input_facts(const struct vmt_input *in)
 	return &in->facts;
 }
 
+/* The file's share of records that could not be decoded: less than their bytes when compressed. */
+static uint64_t undecoded_share(const struct vmt_input *in, const struct vmt_ledger *ledger)
+{
+	double part;
+
+	if (in->record_bytes <= ledger->bytes_decoded)
+		return in->undecoded_bytes;
+	part = (double)in->undecoded_bytes / (double)in->record_bytes;
+	return (uint64_t)(part * (double)ledger->bytes_decoded);
+}
+
 struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 {
 	struct vmt_ledger ledger = source_ledger(in);
+	uint64_t undecoded = undecoded_share(in, &ledger);
 
-	uint64_t undecoded = in->undecoded_bytes;
-
-	/* Records that came compressed count as they were before: never more than there is. */
-	if (undecoded > ledger.bytes_decoded)
-		undecoded = ledger.bytes_decoded;
 	ledger.bytes_decoded -= undecoded;
 	ledger.bytes_skipped += undecoded;
 	ledger.records_lost += in->records_lost;

@@ -10,6 +10,7 @@
 
 #define INPUT_DOMAINS_MAX 1024
 #define INPUT_MARKS_MAX	  256
+#define INPUT_RINGS	  4096 /* rings told apart; more share */
 
 /* A mark that waits until the recs before its time have been joined. */
 struct input_mark {
@@ -46,12 +47,16 @@ struct vmt_input {
 	/* Newest rec when the last round ended, and the one before: nothing older may come any
 	 * more. */
 	uint64_t round_newest_ns, floor_ns;
-	unsigned int lost_rounds; /* how many more round ends are behind a loss of the file */
-	bool swallow_loss;	  /* the join is told again of a loss that was told */
+	bool in_loss;		  /* a loss of the file has begun and not ended */
+	unsigned int lost_rounds; /* ... and ends with that many rounds */
+	uint64_t lost_count;	  /* its records, 0: not known */
+	uint64_t told_at_end; /* lost samples as perf's own count says at the end, without a time */
+	uint64_t *ring_last_ns; /* by ring: time of its last record; INPUT_RINGS of them */
 	bool window_settled, has_window_start, has_window_end;
 	uint64_t window_start, window_end;
 	uint64_t records_lost, overflows; /* that records in the rings tell */
-	uint64_t undecoded_bytes;	  /* of RECORDS that could not be decoded */
+	uint64_t record_bytes;		  /* of RECORDS, unpacked */
+	uint64_t undecoded_bytes;	  /* of these, what could not be decoded */
 };
 
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
@@ -67,17 +72,20 @@ void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 void input_marks_until(struct vmt_input *in, uint64_t time_ns);
 
 /* Takes a RECORDS item apart into the merge. */
-void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len);
+void input_records(struct vmt_input *in, const struct vmt_item *item);
 
 /*
  * Something is missing at this place of the file, `count` records if known. What was in it was
- * written after the round before the last one, and before the next one or, as rings are drained one
- * by one, the one after: nothing is measured across either border.
+ * written after the round before the last one, and before the end of this one or, as rings are
+ * drained one by one, of the next: nothing is measured within that stretch.
  */
 void input_lost(struct vmt_input *in, uint64_t count);
 
-/* At the end of a round, or of the file: the border behind a loss. */
-void input_lost_until_here(struct vmt_input *in);
+/* The stretch ends here. */
+void input_lost_end(struct vmt_input *in);
+
+/* At the end of the input: records that perf counted as lost and no record of a ring tells of. */
+void input_lost_rest(struct vmt_input *in);
 
 /* Turns --time into bounds; start_ns: what its seconds count from. */
 void input_settle_window(struct vmt_input *in, uint64_t start_ns);

@@ -45,6 +45,8 @@ int vmt_perfdata_open(struct vmt_perfdata **out, struct vmt_reader *reader, stru
 		perf_count(p, PIPE_HEADER_LEN, 0);
 	} else {
 		status = perf_header_read(p, diag);
+		if (!status)
+			status = vmt_perfdata_need_formats(p, diag);
 	}
 	if (status) {
 		vmt_perfdata_release(p);
@@ -180,16 +182,19 @@ int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *ki
 	return status < 0 ? status : 1;
 }
 
+int perf_end_truncated(struct vmt_perfdata *p, struct vmt_item *item, uint64_t lost)
+{
+	perf_loss_item(p, item, "truncated", lost);
+	p->ledger.truncated = true;
+	end(p);
+	return 1;
+}
+
 static int end_item(struct vmt_perfdata *p, struct vmt_item *item, bool in_order)
 {
-	bool whole = in_order && p->plain_pos == p->plain_len;
-
-	if (whole)
-		*item = (struct vmt_item){ .type = VMT_ITEM_END,
-					   .offset = vmt_reader_offset(p->reader) };
-	else
-		perf_loss_item(p, item, "truncated", 0);
-	p->ledger.truncated = p->ledger.truncated || !whole;
+	if (!in_order || p->plain_pos < p->plain_len /* half a record */)
+		return perf_end_truncated(p, item, 0);
+	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
 	end(p);
 	return 1;
 }

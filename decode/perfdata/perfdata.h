@@ -41,7 +41,8 @@ int vmt_perfdata_next(struct vmt_perfdata *perf, struct vmt_item *item, struct v
 /*
  * VMT_E_DAMAGED with what and cure when there are tracepoints, but not the format of any: their
  * records cannot be decoded. File mode keeps the formats behind the data, where a killed recorder
- * never writes them. 0 otherwise. In pipe mode both are known only from the first RECORDS item on.
+ * never writes them. 0 otherwise. In pipe mode both are known only from the first RECORDS item on;
+ * in file mode vmt_perfdata_open has asked.
  */
 int vmt_perfdata_need_formats(const struct vmt_perfdata *perf, struct vmt_diag *diag);
 

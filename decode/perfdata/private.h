@@ -129,6 +129,9 @@ void perf_loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char *k
  * *done: how many. 0 or VMT_E_IO.
  */
 int perf_skip_some(struct vmt_perfdata *p, uint64_t n, uint64_t *done, struct vmt_diag *diag);
+/* The data ends in the middle, `lost` bytes of the last piece were counted as skipped: the last
+ * item. */
+int perf_end_truncated(struct vmt_perfdata *p, struct vmt_item *item, uint64_t lost);
 /* The rest of the data cannot be read: the last item says so. 1 or VMT_E_IO. */
 int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
 		   struct vmt_diag *diag);

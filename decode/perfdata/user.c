@@ -44,8 +44,6 @@ static int take_tracing(struct vmt_perfdata *p, const uint8_t *record, size_t le
 {
 	uint64_t size = len >= 12 ? vmt_load_u32(record + 8) : 0;
 	uint64_t padded = (size + 7) & ~UINT64_C(7), used, rest;
-	const uint8_t *bytes;
-	int64_t more;
 	int status = vmt_reader_skip(p->reader, len, diag);
 
 	perf_count(p, len, 0);
@@ -60,8 +58,7 @@ static int take_tracing(struct vmt_perfdata *p, const uint8_t *record, size_t le
 	p->ledger.bytes_decoded += rest;
 	if (status || used + rest == padded)
 		return status;
-	more = vmt_reader_peek(p->reader, 1, &bytes, diag);
-	return more < 0 ? (int)more : perf_skip_rest(p, item, "truncated", diag);
+	return perf_end_truncated(p, item, 0);
 }
 
 /* AUXTRACE: u64 size, …; that many bytes of trace follow the record. */
@@ -69,17 +66,22 @@ static int skip_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t l
 			 struct vmt_item *item, struct vmt_diag *diag)
 {
 	uint64_t size = len >= 16 ? vmt_load_u64(record + 8) : 0, done;
-	int status = vmt_reader_skip(p->reader, len, diag);
+	int status;
 
-	perf_count(p, len, 0);
+	if (size > INT64_MAX)
+		return perf_skip_rest(p, item, "damaged", diag);
+	perf_loss_item(p, item, "auxtrace", 0);
+	status = vmt_reader_skip(p->reader, len, diag);
 	if (status)
 		return status;
-	perf_loss_item(p, item, "auxtrace", size);
+	perf_count(p, len, 0);
 	status = perf_skip_some(p, size, &done, diag);
-	item->lost_bytes = done;
+	if (status)
+		return status;
 	if (done < size)
-		p->ledger.truncated = true;
-	return status < 0 ? status : 1;
+		return perf_end_truncated(p, item, done);
+	item->lost_bytes = done;
+	return 1;
 }
 
 /* Pieces of a stream that broke before are skipped, each with its record. */

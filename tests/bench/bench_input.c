@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "decode/analyze/report.h"
-#include "tests/support/load.h"
-#include "tests/support/perfdata_file.h"
+#include "tests/support/kvm_load.h"
 
 #define EVENTS 1000000
 #define CPUS   4
@@ -33,28 +32,19 @@ static void die(const char *what)
 
 static FILE *own_file(void)
 {
-	struct vmt_load_options load_options = {
-		.events = EVENTS, .seed = 1, .cpus = CPUS, .isa = VMT_ISA_VMX, .kernel = "6.1"
-	};
-	struct vmt_load *load = vmt_load_new(&load_options);
-	struct vmt_perf_file_options options = { .kernel = "6.1", .cpuid = "GenuineIntel,6,143,8" };
-	const struct vmt_format *formats;
-	size_t nr = vmt_load_formats(load, &formats);
-	struct vmt_perf_file *file;
+	struct vmt_perfdata_file_options options = { .kernel = "6.1",
+						     .events = vmt_kvm_load_events,
+						     .isa = VMT_ISA_VMX,
+						     .cpus = CPUS,
+						     .fd = memfd_create("bench_input", 0) };
+	struct vmt_perfdata_file *file = vmt_perfdata_file_new(&options);
+	struct vmt_kvm_load *load = vmt_kvm_load_new(file, options.isa, CPUS, 1);
 
-	options.out = fdopen(memfd_create("bench_input", 0), "w+");
-	if (!options.out)
-		die("no memory file");
-	file = vmt_perf_file_new(&options, formats, nr);
-	while (vmt_load_round(load)) {
-		for (unsigned int i = 0; i < CPUS; i++)
-			vmt_perf_file_records(file, vmt_load_ring(load, i)->bytes,
-					      vmt_load_ring(load, i)->len);
-		vmt_perf_file_round(file);
-	}
-	vmt_perf_file_finish(file);
-	vmt_load_free(load);
-	return options.out;
+	vmt_kvm_load_fill(load, file, EVENTS, 1);
+	vmt_perfdata_file_finish(file);
+	vmt_kvm_load_free(load);
+	vmt_perfdata_file_free(file);
+	return fdopen(options.fd, "r");
 }
 
 static void on_event(void *context, const struct vmt_event *event)
