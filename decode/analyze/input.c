@@ -21,11 +21,37 @@ static void add_host_tsc(const struct vmt_input *in, struct vmt_event *event)
 	event->has |= VMT_HAS_HOST_TSC;
 }
 
+static uint64_t window_ns(uint64_t start_ns, double seconds)
+{
+	double ns = seconds * NS_PER_S;
+
+	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
+}
+
+/* The window is known with the first event: then the first records of all rings have been read. */
+static void settle_window(struct vmt_input *in)
+{
+	uint64_t start;
+
+	in->window_settled = true;
+	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	if (in->options.has_from) {
+		in->has_window_start = true;
+		in->window_start = window_ns(start, in->options.from);
+	}
+	if (in->options.has_to) {
+		in->has_window_end = true;
+		in->window_end = window_ns(start, in->options.to);
+	}
+}
+
 static void on_event(void *context, const struct vmt_event *event)
 {
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
+	if (!in->window_settled)
+		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
 			return;
@@ -95,12 +121,6 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 
 /* ---- items ---- */
 
-static void has_switches(struct vmt_input *in)
-{
-	in->facts.has_switches = true;
-	vmt_join_has_switches(in->join);
-}
-
 static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
 {
 	int status = vmt_ring_set_add(in->ring, item->attr, item->ids, item->nr_ids);
@@ -109,7 +129,7 @@ static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct v
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
 	if (item->attr->flags & FLAG_CONTEXT_SWITCH)
-		has_switches(in);
+		in->facts.has_switches = true;
 	return 0;
 }
 
@@ -120,7 +140,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 	if (vmt_format_parse((const char *)item->data, item->len, &format, NULL))
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
-		has_switches(in);
+		in->facts.has_switches = true;
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
@@ -146,33 +166,23 @@ static bool is_loss(const struct vmt_item *item)
 	       strcmp(item->loss_kind, "after-end");
 }
 
+/*
+ * Bytes of the file are missing here: what is before goes out first, then every state is unknown,
+ * so that nothing is measured across.
+ */
 static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
+	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
+
+	if (!strcmp(item->loss_kind, "keep"))
+		in->front_dropped = true;
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
-	input_lost(in, item->has_lost_records ? item->lost_records : 0);
-}
-
-static void take_round(struct vmt_input *in)
-{
-	if (in->lost_rounds && !--in->lost_rounds)
-		input_lost_end(in);
-	in->floor_ns = in->round_newest_ns;
-	in->round_newest_ns = in->last_ns;
-	vmt_merge_round(in->merge, input_on_rec, in);
-}
-
-/* A tracepoint's records without its format are not worth a report of nothing. */
-static int take_records(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
-{
-	if (in->perf && !vmt_catalog_count(in->catalog)) {
-		int status = vmt_perfdata_need_formats(in->perf, diag);
-
-		if (status)
-			return status;
-	}
-	input_records(in, item);
-	return 0;
+	vmt_merge_flush(in->merge, input_on_rec, in);
+	rec.time_ns = in->last_ns;
+	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
+	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
+	vmt_join_push(in->join, &rec);
 }
 
 static int take_item(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
@@ -186,9 +196,10 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_FORMAT:
 		return take_format(in, item, diag);
 	case VMT_ITEM_RECORDS:
-		return take_records(in, item, diag);
+		input_records(in, item->stream, item->data, item->len);
+		return 0;
 	case VMT_ITEM_ROUND:
-		take_round(in);
+		vmt_merge_round(in->merge, input_on_rec, in);
 		return 0;
 	case VMT_ITEM_ANCHOR:
 		take_anchors(in, item);
@@ -214,7 +225,7 @@ static void settle_span(struct vmt_input *in)
 {
 	struct vmt_input_facts *f = &in->facts;
 
-	if (in->has_first && (!f->has_start || f->start_ns > in->first_ns)) {
+	if (in->has_first && (!f->has_start || in->front_dropped || f->start_ns > in->first_ns)) {
 		f->has_start = true;
 		f->start_ns = in->first_ns;
 	}
@@ -226,6 +237,8 @@ static void settle_span(struct vmt_input *in)
 		f->start_ns = in->window_start;
 	if (in->has_window_end && f->has_stop && in->window_end < f->stop_ns)
 		f->stop_ns = in->window_end;
+	if (f->has_start && f->has_stop && f->start_ns > f->stop_ns) /* a window behind the end */
+		f->start_ns = f->stop_ns;
 }
 
 static void drop_event(void *context, const struct vmt_event *event)
@@ -238,7 +251,7 @@ static void drop_event(void *context, const struct vmt_event *event)
 static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_diag *diag)
 {
 	struct vmt_input_options all = { 0 };
-	struct vmt_input *in;
+	struct vmt_input *in = NULL;
 	int status;
 
 	if (!vmt_reader_can_seek(*reader))
@@ -253,27 +266,6 @@ static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_
 	*reader = release_source(in);
 	vmt_input_close(in);
 	return status ? status : vmt_reader_seek(*reader, 0, diag);
-}
-
-static uint64_t window_ns(uint64_t start_ns, double seconds)
-{
-	double ns = seconds * NS_PER_S;
-
-	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
-}
-
-/* The window is known as soon as the start is: at the session document or the earliest rec. */
-void input_settle_window(struct vmt_input *in, uint64_t start_ns)
-{
-	in->window_settled = true;
-	if (in->options.has_from) {
-		in->has_window_start = true;
-		in->window_start = window_ns(start_ns, in->options.from);
-	}
-	if (in->options.has_to) {
-		in->has_window_end = true;
-		in->window_end = window_ns(start_ns, in->options.to);
-	}
 }
 
 /* ---- open, run, close ---- */
@@ -304,14 +296,11 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
 	in->join = in->catalog ? vmt_join_new(in->catalog, on_event, in) : NULL;
-	in->ring_last_ns = calloc(INPUT_RINGS, sizeof(*in->ring_last_ns));
-	if (!in->ring || !in->catalog || !in->merge || !in->join || !in->ring_last_ns)
+	if (!in->ring || !in->catalog || !in->merge || !in->join)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
 	else
 		status = open_source(in, reader, diag);
-	if (!status && in->perf)
-		input_perf_facts(in);
 	if (status) {
 		vmt_input_close(in);
 		return status;
@@ -331,16 +320,23 @@ void vmt_input_close(struct vmt_input *in)
 	vmt_catalog_free(in->catalog);
 	vmt_ring_set_free(in->ring);
 	for (size_t i = 0; i < in->facts.nr_domains; i++) {
-		free((void *)(uintptr_t)in->domains[i].name);
-		free((void *)(uintptr_t)in->domains[i].uuid);
-		free((void *)(uintptr_t)in->domains[i].xml);
+		for (size_t k = 0; k < 3; k++)
+			free(in->domain_texts[i][k]);
 	}
-	free(in->ring_last_ns);
 	free(in->session_json);
 	free(in->host);
 	free(in->kernel);
 	free(in->tool);
 	free(in);
+}
+
+/* What a perf.data tells in its features. */
+static void perf_facts(struct vmt_input *in)
+{
+	if (!in->perf)
+		return;
+	in->facts.host = vmt_perfdata_feature(in->perf, "HOSTNAME");
+	in->facts.kernel = vmt_perfdata_feature(in->perf, "OSRELEASE");
 }
 
 int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struct vmt_diag *diag)
@@ -357,15 +353,12 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	}
 	if (status)
 		return status;
-	input_lost_end(in);
-	input_lost_rest(in);
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
 	settle_span(in);
-	if (in->perf)
-		input_perf_facts(in);
+	perf_facts(in);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 
 #define INPUT_DOMAINS_MAX 1024
 #define INPUT_MARKS_MAX	  256
-#define INPUT_RINGS	  4096 /* rings told apart; more share */
+#define INPUT_RINGS_MAX	  4096
 
 /* A mark that waits until the recs before its time have been joined. */
 struct input_mark {
@@ -33,6 +33,7 @@ struct vmt_input {
 	struct vmt_input_options options;
 	struct vmt_input_facts facts;
 	struct vmt_domain_info domains[INPUT_DOMAINS_MAX];
+	char *domain_texts[INPUT_DOMAINS_MAX][3]; /* name, uuid, xml: owned */
 	char *session_json, *host, *kernel, *tool;
 
 	vmt_event_fn *emit;
@@ -43,15 +44,9 @@ struct vmt_input {
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;
-	uint64_t first_ns, last_ns; /* of the recs */
-	/* Newest rec when the last round ended, and the one before: nothing older may come any
-	 * more. */
-	uint64_t round_newest_ns, floor_ns;
-	bool in_loss;		  /* a loss of the file has begun and not ended */
-	unsigned int lost_rounds; /* ... and ends with that many rounds */
-	uint64_t lost_count;	  /* its records, 0: not known */
-	uint64_t told_at_end; /* lost samples as perf's own count says at the end, without a time */
-	uint64_t *ring_last_ns; /* by ring: time of its last record; INPUT_RINGS of them */
+	uint64_t first_ns, last_ns;		/* of the recs */
+	uint64_t ring_last_ns[INPUT_RINGS_MAX]; /* time of each ring's last record, 0: none yet */
+	bool front_dropped; /* a flight recorder dropped what was before the first record */
 	bool window_settled, has_window_start, has_window_end;
 	uint64_t window_start, window_end;
 	uint64_t records_lost, overflows; /* that records in the rings tell */
@@ -62,9 +57,6 @@ struct vmt_input {
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
 
-/* Host facts from a perf.data's features; in pipe mode they come with the first records. */
-void input_perf_facts(struct vmt_input *in);
-
 /* Queues a MARK item; a broken one is ignored. */
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 
@@ -72,23 +64,7 @@ void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 void input_marks_until(struct vmt_input *in, uint64_t time_ns);
 
 /* Takes a RECORDS item apart into the merge. */
-void input_records(struct vmt_input *in, const struct vmt_item *item);
-
-/*
- * Something is missing at this place of the file, `count` records if known. What was in it was
- * written after the round before the last one, and before the end of this one or, as rings are
- * drained one by one, of the next: nothing is measured within that stretch.
- */
-void input_lost(struct vmt_input *in, uint64_t count);
-
-/* The stretch ends here. */
-void input_lost_end(struct vmt_input *in);
-
-/* At the end of the input: records that perf counted as lost and no record of a ring tells of. */
-void input_lost_rest(struct vmt_input *in);
-
-/* Turns --time into bounds; start_ns: what its seconds count from. */
-void input_settle_window(struct vmt_input *in, uint64_t start_ns);
+void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len);
 
 /* The callback of the merge: context is the input. */
 void input_on_rec(void *context, const struct vmt_rec *rec);

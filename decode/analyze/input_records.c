@@ -1,102 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "decode/analyze/input_private.h"
 
+#define PERF_TYPE_TRACEPOINT 2
+
 void input_on_rec(void *context, const struct vmt_rec *rec)
 {
 	struct vmt_input *in = context;
 
-	if (!in->facts.has_start) { /* the merge hands out the earliest one first */
-		in->facts.has_start = true;
-		in->facts.start_ns = rec->time_ns;
-	}
-	if (!in->window_settled)
-		input_settle_window(in, in->facts.start_ns);
 	if (in->nr_marks)
 		input_marks_until(in, rec->time_ns);
 	vmt_join_push(in->join, rec);
 }
-
-/* ---- losses ---- */
-
-static void push_loss(struct vmt_input *in, struct vmt_rec *lost, uint64_t since_ns)
-{
-	struct vmt_rec begin;
-
-	vmt_rec_loss_begin(lost, since_ns, &begin);
-	vmt_merge_push(in->merge, &begin, input_on_rec, in);
-}
-
-static struct vmt_rec file_loss(const struct vmt_input *in, uint64_t count)
-{
-	struct vmt_rec rec = { .time_ns = in->last_ns,
-			       .kind = VMT_REC_LOST,
-			       .flags = in->has_first ? VMT_REC_HAS_TIME : 0,
-			       .catalog = UINT16_MAX,
-			       .cpu = UINT32_MAX };
-
-	rec.u.lost.count = count;
-	rec.u.lost.cause = VMT_LOST_RECORDS;
-	return rec;
-}
-
-void input_lost(struct vmt_input *in, uint64_t count)
-{
-	struct vmt_rec rec = file_loss(in, 0);
-
-	in->lost_rounds = 2;
-	in->lost_count += count;
-	if (in->in_loss)
-		return;
-	in->in_loss = true;
-	push_loss(in, &rec, in->floor_ns > in->first_ns ? in->floor_ns : in->first_ns);
-}
-
-void input_lost_end(struct vmt_input *in)
-{
-	struct vmt_rec rec = file_loss(in, in->lost_count);
-
-	if (!in->in_loss)
-		return;
-	in->in_loss = false;
-	in->lost_rounds = 0;
-	in->lost_count = 0;
-	rec.u.lost.begun = 1;
-	vmt_merge_push(in->merge, &rec, input_on_rec, in);
-}
-
-void input_lost_rest(struct vmt_input *in)
-{
-	struct vmt_rec rec;
-
-	if (in->told_at_end <= in->records_lost)
-		return;
-	rec = file_loss(in, in->told_at_end - in->records_lost);
-	rec.u.lost.cause = VMT_LOST_SAMPLES;
-	in->records_lost = in->told_at_end;
-	in->overflows++;
-	vmt_merge_push(in->merge, &rec, input_on_rec, in);
-}
-
-/*
- * A loss that a ring tells of. perf (from 6.1 on) adds its count of each event's lost samples when
- * it ends, without a time: most of them are the same ones.
- */
-static bool take_lost(struct vmt_input *in, struct vmt_rec *rec, uint64_t since_ns)
-{
-	if (rec->u.lost.cause == VMT_LOST_SAMPLES && !(rec->flags & VMT_REC_HAS_TIME)) {
-		in->told_at_end += rec->u.lost.count;
-		return false;
-	}
-	if (rec->u.lost.cause != VMT_LOST_THROTTLED) {
-		in->records_lost += rec->u.lost.count;
-		in->overflows++;
-	}
-	if (rec->flags & VMT_REC_HAS_TIME)
-		push_loss(in, rec, since_ns > in->floor_ns ? since_ns : in->floor_ns);
-	return true;
-}
-
-/* ---- records ---- */
 
 static void note_time(struct vmt_input *in, uint64_t time_ns)
 {
@@ -107,61 +21,84 @@ static void note_time(struct vmt_input *in, uint64_t time_ns)
 	in->has_first = true;
 }
 
-/* `ring`: number of the stream in a .vmt; in a perf.data, which does not tell, of the CPU. */
-static void take(struct vmt_input *in, struct vmt_rec *rec, uint32_t ring)
+/* The ring that a rec came from: the .vmt says it, in a perf.data rings belong to CPUs. */
+static uint64_t *last_of_ring(struct vmt_input *in, uint32_t stream, const struct vmt_rec *rec)
 {
-	uint64_t *last_ns = &in->ring_last_ns[ring % INPUT_RINGS];
+	uint32_t ring = in->store ? stream : rec->cpu;
 
-	if (!rec->time_ns) /* no clock that anything was recorded by stands at 0 */
-		rec->flags &= (uint8_t)~VMT_REC_HAS_TIME;
-	if (rec->kind == VMT_REC_LOST && !take_lost(in, rec, *last_ns))
-		return;
-	if (rec->flags & VMT_REC_HAS_TIME) {
-		note_time(in, rec->time_ns);
-		*last_ns = rec->time_ns;
-	} else {
-		rec->time_ns = in->last_ns; /* as near as the stream tells */
+	return ring < INPUT_RINGS_MAX ? &in->ring_last_ns[ring] : NULL;
+}
+
+/* What a LOST record tells of is missing somewhere since the record before it in its ring. */
+static void take_lost(struct vmt_input *in, struct vmt_rec *rec, const uint64_t *last)
+{
+	struct vmt_rec begin;
+
+	if (rec->u.lost.cause != VMT_LOST_THROTTLED) {
+		in->records_lost += rec->u.lost.count;
+		in->overflows++;
 	}
+	if (!in->has_first)
+		return;
+	vmt_rec_loss_begin(rec, last && *last ? *last : in->first_ns, &begin);
+	vmt_merge_push(in->merge, &begin, input_on_rec, in);
+}
+
+static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
+{
+	uint64_t *last = last_of_ring(in, stream, rec);
+
+	if (rec->flags & VMT_REC_HAS_TIME)
+		note_time(in, rec->time_ns);
+	else
+		rec->time_ns = in->last_ns; /* as near as the stream tells */
+	if (rec->kind == VMT_REC_LOST)
+		take_lost(in, rec, last);
+	if (!in->has_first)
+		return; /* a loss before the first record: counted, and nothing to end */
+	if (last && rec->flags & VMT_REC_HAS_TIME)
+		*last = rec->time_ns;
 	vmt_merge_push(in->merge, rec, input_on_rec, in);
 }
 
-void input_records(struct vmt_input *in, const struct vmt_item *item)
+/* A sample whose raw bytes are not a tracepoint's (bpf-output, for instance). */
+static bool is_foreign(const struct vmt_input *in, const struct vmt_ring_record *record, int attr)
 {
-	const uint8_t *bytes = item->data;
-	size_t at = 0, len = item->len;
+	return record->raw && attr >= 0 &&
+	       vmt_ring_set_attr(in->ring, (size_t)attr)->type != PERF_TYPE_TRACEPOINT;
+}
+
+void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
+{
 	struct vmt_ring_record record;
 	struct vmt_rec rec;
-	uint64_t damaged = 0;
+	size_t at = 0;
+	int attr;
 
 	in->record_bytes += len;
 	while (at < len) {
-		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, NULL);
+		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, &attr);
 
 		if (size <= 0) {
 			bool steppable = size == VMT_E_DAMAGED && record.size >= 8 &&
 					 record.size % 8 == 0 && record.size <= len - at;
 			size_t skipped = steppable ? record.size : len - at;
 
-			damaged++;
 			in->undecoded_bytes += skipped;
 			at += skipped;
 			continue;
 		}
-		switch (vmt_rec_decode(in->catalog, &record, &rec)) {
+		switch (is_foreign(in, &record, attr)
+				? 0
+				: vmt_rec_decode(in->catalog, &record, &rec)) {
 		case 1:
-			take(in, &rec, in->perf ? rec.cpu : item->stream);
+			take(in, stream, &rec);
 			break;
 		case 0:
 			break;
-		case VMT_E_DAMAGED:
-			damaged++;
-			in->undecoded_bytes += (uint64_t)size;
-			break;
-		default: /* a tracepoint without a format: nothing that is told from a vCPU */
+		default:
 			in->undecoded_bytes += (uint64_t)size;
 		}
 		at += (size_t)size;
 	}
-	if (damaged)
-		input_lost(in, damaged);
 }

@@ -12,9 +12,9 @@
 /*
  * A file that is being created: mode 0600, exclusively, never through a symbolic link. With force,
  * a new file is made beside the existing one under a temporary name and vmt_output_commit renames
- * it over the old, which until then stays as it is (an old symbolic link is replaced itself, its
- * target is not touched). A terminal, /dev/null or FIFO is written to as it is: nothing is lost.
- * A folder, a block device or a socket is never replaced.
+ * it over the old, which until then stays as it is. A terminal, /dev/null or FIFO is written to as
+ * it is: nothing is lost. A symbolic link, a folder, a block device or a socket is refused, with
+ * force as well.
  */
 struct vmt_output {
 	const struct vmt_io_ops *ops;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
@@ -174,7 +173,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	for (size_t n = 0; n < cli->nr_pids; n++)
 		vmt_filter_add_pid(&feed->filter, (uint32_t)cli->pids[n]);
 	feed->filter.by_vcpu = cli->vcpu_list != NULL;
-	feed->filter.vcpus = cli->vcpu_mask;
+	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
 	return check_domains(feed);
@@ -236,27 +235,4 @@ static const char *find_symbol(void *context, uint64_t guest_rip, uint64_t *offs
 vmt_symbol_fn *vmt_feed_symbols(const struct vmt_feed *feed)
 {
 	return feed->symbols ? find_symbol : NULL;
-}
-
-bool vmt_feed_color(const struct vmt_feed *feed)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if (feed->cli->color)
-		return feed->cli->color == 1;
-	return isatty(feed->out->fd) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
-}
-
-/* The terminal's width; elsewhere COLUMNS, else the narrowest. */
-unsigned int vmt_feed_width(const struct vmt_feed *feed)
-{
-	struct winsize size;
-	const char *columns = getenv("COLUMNS");
-	unsigned long n;
-
-	if (isatty(feed->out->fd) && ioctl(feed->out->fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	n = columns ? strtoul(columns, NULL, 10) : 0;
-	return n > 0 && n < 10000 ? (unsigned int)n : 80;
 }

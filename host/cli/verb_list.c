@@ -94,11 +94,6 @@ static int find(struct list *list)
 	return VMT_STATUS_OK;
 }
 
-static bool shows_vcpu(const struct vmt_cli *cli, const struct vmt_vcpu *vcpu)
-{
-	return vcpu->id < 64 ? (cli->vcpu_mask >> vcpu->id & 1) : !cli->vcpu_list;
-}
-
 static double ratio_of(const struct vmt_vcpu *vcpu)
 {
 	return (double)vcpu->tsc_ratio / (double)(UINT64_C(1) << vcpu->tsc_frac);
@@ -212,7 +207,7 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 	vmt_out_str(out, text);
 	vmt_out_char(out, '\n');
 	for (size_t i = 0; i < domain->nr_vcpus && (domain->pid || list->cli->verbose); i++) {
-		if (shows_vcpu(list->cli, &domain->vcpus[i]))
+		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
 			vcpu_line(list, domain, &domain->vcpus[i]);
 	}
 	if (list->cli->verbose)
@@ -314,7 +309,7 @@ static void domain_json(const struct list *list, const struct vmt_domain *domain
 	trace_json(json, &trace);
 	vmt_json_open(json, "vcpus", '[');
 	for (size_t i = 0; i < domain->nr_vcpus; i++) {
-		if (shows_vcpu(list->cli, &domain->vcpus[i]))
+		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
 			vcpu_json(json, domain, &domain->vcpus[i]);
 	}
 	vmt_json_close(json, ']');
@@ -385,7 +380,7 @@ static void csv_domains(const struct list *list, const struct vmt_domains *domai
 		if (!domain->nr_vcpus)
 			csv_line(list, domain, NULL);
 		for (size_t j = 0; j < domain->nr_vcpus; j++) {
-			if (shows_vcpu(list->cli, &domain->vcpus[j]))
+			if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[j].id))
 				csv_line(list, domain, &domain->vcpus[j]);
 		}
 	}
