@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/cli/to_stdout.h"
+
 char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
@@ -84,20 +86,20 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
 }
 
-static void put(json_t *doc)
+static void put(FILE *out, json_t *doc)
 {
-	json_dumpf(doc, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	putchar('\n');
+	json_dumpf(doc, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	fputc('\n', out);
 	json_decref(doc);
 }
 
-void vmt_print_session_json(const struct vmt_session_info *info)
+void vmt_print_session_json(FILE *out, const struct vmt_session_info *info)
 {
 	json_t *doc = json_object();
 
 	json_object_set_new(doc, "schema", json_string("vmtrace-session-state/1"));
 	fill_json(doc, info);
-	put(doc);
+	put(out, doc);
 }
 
 void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count)
@@ -112,18 +114,20 @@ void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count)
 	}
 	json_object_set_new(doc, "schema", json_string("vmtrace-sessions/1"));
 	json_object_set_new(doc, "sessions", sessions);
-	put(doc);
+	put(stdout, doc);
 }
 
-void vmt_print_session_summary(const struct vmt_session_info *info)
+void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 {
 	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+	const char *where = vmt_is_stdout(info->file) ? "standard output" : info->file;
 
-	printf("%s: %.1f s, %s in %s, %llu exits, %llu records lost\n",
-	       vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : info->id),
-	       (double)info->elapsed_ns / 1e9, vmt_text_bytes(size, sizeof(size), info->file_bytes),
-	       vmt_text_safe(file, sizeof(file), info->file), (unsigned long long)info->exits,
-	       (unsigned long long)info->lost_records);
+	fprintf(out, "%s: %.1f s, %s in %s, %llu exits, %llu records lost\n",
+		vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : info->id),
+		(double)info->elapsed_ns / 1e9,
+		vmt_text_bytes(size, sizeof(size), info->file_bytes),
+		vmt_text_safe(file, sizeof(file), where), (unsigned long long)info->exits,
+		(unsigned long long)info->lost_records);
 }
 
 void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out)
@@ -135,7 +139,7 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 			   .pids = cli->pids,
 			   .nr_pids = cli->nr_pids },
 		.backend = cli->backend,
-		.output = cli->output,
+		.output = vmt_is_stdout(cli->output) ? NULL : cli->output,
 		.force = cli->force,
 		.compress = cli->compress,
 		.buffer_bytes = cli->buffer_bytes,

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "host/cli/session_text.h"
+#include "host/cli/to_stdout.h"
 
 /* The live line, and the command that waits until the capture runs. */
 struct foreground {
-	bool show;
+	bool show, to_stdout;
 	uint64_t last_exits, last_ns;
 	pid_t command; /* 0: none */
 	int go_fd;     /* written to when the command may start, -1: done */
@@ -22,7 +23,8 @@ struct foreground {
 	int command_status;
 };
 
-static void wait_and_run(char **command, const sigset_t *old_mask, int go)
+static void wait_and_run(const struct foreground *f, char **command, const sigset_t *old_mask,
+			 int go)
 {
 	char byte;
 	ssize_t n;
@@ -33,8 +35,13 @@ static void wait_and_run(char **command, const sigset_t *old_mask, int go)
 	if (n != 1)
 		_exit(0); /* the capture did not come up: its error is told by the parent */
 	sigprocmask(SIG_SETMASK, old_mask, NULL);
+	if (f->to_stdout) /* which is for the capture alone */
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp(command[0], command);
-	fprintf(stderr, "vmtrace: error: cannot run %s: %s\n", command[0], strerror(errno));
+	fprintf(stderr,
+		"vmtrace: error: cannot run %s: %s\n"
+		"  what stands after -- must be a program in PATH, or the path of one\n",
+		command[0], strerror(errno));
 	_exit(127);
 }
 
@@ -49,7 +56,7 @@ static int start_command(struct foreground *f, char **command, const sigset_t *o
 	f->command = fork();
 	if (f->command == 0) {
 		close(fds[1]);
-		wait_and_run(command, old_mask, fds[0]);
+		wait_and_run(f, command, old_mask, fds[0]);
 	}
 	close(fds[0]);
 	f->go_fd = fds[1];
@@ -122,35 +129,62 @@ static int stop_source(sigset_t *set, pid_t command)
 	return epoll;
 }
 
-static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd)
+/* The signal that ended the capture is still pending: it is not to end the copy as well. */
+static int copy_to_stdout(const char *path, const sigset_t *old_mask, struct vmt_diag *diag)
 {
+	const struct timespec at_once = { 0, 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	while (sigtimedwait(&set, NULL, &at_once) > 0)
+		;
+	sigprocmask(SIG_SETMASK, old_mask, NULL);
+	return vmt_to_stdout(path, diag);
+}
+
+static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd, const sigset_t *old_mask)
+{
+	bool to_stdout = vmt_is_stdout(cli->output);
+	FILE *out = to_stdout ? stderr : stdout;
 	struct vmt_session_options options;
 	struct vmt_session_info info;
 	struct vmt_diag diag = { 0 };
+	char path[sizeof(info.file)];
 	int err;
 
 	vmt_session_options_of(cli, &options);
 	if (!options.output)
-		options.output = "vmtrace.vmt";
+		options.output = to_stdout ? path : "vmtrace.vmt";
+	if (to_stdout && vmt_to_stdout_path(path, sizeof(path), &diag))
+		return vmt_cli_fail(&diag);
 	err = vmt_session_record(&options, stop_fd, on_live, f, &info, &diag);
 	if (f->show)
 		fputc('\n', stderr);
 	end_command(cli, f);
+	if (!err && to_stdout) {
+		err = copy_to_stdout(path, old_mask, &diag);
+		snprintf(info.file, sizeof(info.file), "-");
+	}
 	if (err)
 		return vmt_cli_fail(&diag);
 	if (info.last_error[0])
 		vmt_cli_warn(cli, info.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
-		vmt_print_session_json(&info);
+		vmt_print_session_json(out, &info);
 	else
-		vmt_print_session_summary(&info);
+		vmt_print_session_summary(out, &info);
 	return f->command_status == 127 ? VMT_STATUS_FAILURE : VMT_STATUS_OK;
 }
 
 int vmt_verb_record(struct vmt_cli *cli)
 {
-	struct foreground f = { .show = !cli->quiet && isatty(STDERR_FILENO), .go_fd = -1 };
+	struct foreground f = { .show = !cli->quiet && isatty(STDERR_FILENO),
+				.to_stdout = vmt_is_stdout(cli->output),
+				.go_fd = -1 };
 	bool replay = cli->backend && !strncmp(cli->backend, "replay:", 7);
+	struct vmt_diag diag = { 0 };
 	sigset_t set, old;
 	int stop_fd, status;
 
@@ -160,6 +194,8 @@ int vmt_verb_record(struct vmt_cli *cli)
 		return vmt_cli_usage(cli, "no domain is named",
 				     "use --domain NAME, --all, or --pid PID; vmtrace list shows "
 				     "the domains");
+	if (vmt_is_stdout(cli->output) && vmt_to_stdout_check(&diag))
+		return vmt_cli_fail(&diag);
 	vmt_session_sweep(cli);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -170,13 +206,11 @@ int vmt_verb_record(struct vmt_cli *cli)
 	else
 		stop_fd = stop_source(&set, f.command);
 	if (stop_fd < 0) {
-		struct vmt_diag diag = { 0 };
-
 		vmt_diag_set(&diag, VMT_E_IO, "cannot start the command",
 			     "descriptors or processes are exhausted");
 		return vmt_cli_fail(&diag);
 	}
-	status = run(cli, &f, stop_fd);
+	status = run(cli, &f, stop_fd, &old);
 	close(stop_fd);
 	return status;
 }

@@ -41,6 +41,7 @@ run() {
 run "status: nothing runs" 0 '^no session is running$' status
 run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
+run "start: to standard output" 2 'vmtrace record -o -' start -d web01 --backend "$replay" -o -
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
 run "stop: nothing runs" 3 'no session of web01' stop -d web01
@@ -69,6 +70,9 @@ run "snapshot: into the session's file" 1 'a running session records into' snaps
 ln live.vmt other-name.vmt
 run "snapshot: by another name" 1 'a running session records into' snapshot -d web01 -o other-name.vmt --force
 rm other-name.vmt
+"$VMTRACE" snapshot -d web01 -o - 2>err >snap2.vmt
+head -c 8 snap2.vmt | cmp -s - <(head -c 8 snap.vmt) && grep -q '^standard output (.* goes on$' err && [ ! -e ./- ]
+ok "snapshot to standard output"
 "$VMTRACE" stop -d web01 --format json >stop.json
 [ -s stop.json ] && jq -e '.schema == "vmtrace-session-state/1" and .state == "stopped" and .records > 0 and .records_lost == 0' stop.json >/dev/null
 ok "stop as json"
@@ -98,6 +102,13 @@ run "record with a command" 0 'exits, 0 records lost$' record -d web01 --backend
 [ "$(cat ran)" = ran ]
 ok "the command ran"
 run "record: a command that is not there" 1 'cannot run' record -d web01 --backend "$replay" -o record2.vmt -- /nonexistent
+"$VMTRACE" record -d web01 --backend "$replay" -o - 2>err -- echo not here >piped.vmt
+head -c 8 piped.vmt | cmp -s - <(head -c 8 record.vmt) && [ ! -e ./- ] && grep -q '^not here$' err &&
+    grep -q '^web01: .* in standard output' err && [ -z "$(find run/data -name '.stdout*')" ]
+ok "record to standard output"
+"$VMTRACE" record -d web01 --backend "$replay" -o - -q --duration 300ms 2>err | "$VMTRACE" report -i - >out 2>&1
+grep -q web01 out
+ok "and into a report"
 run "record for a time" 0 'record3.vmt' record -d web01 --backend "$replay" -o record3.vmt --duration 300ms
 "$VMTRACE" record -d web01 --backend "$replay" -o record4.vmt >out 2>err &
 pid=$!
