@@ -15,11 +15,12 @@
 
 /* The live line, and the command that waits until the capture runs. */
 struct foreground {
+	const struct vmt_cli *cli;
 	bool show, to_stdout;
 	uint64_t last_exits, last_ns;
 	pid_t command; /* 0: none */
 	int go_fd;     /* written to when the command may start, -1: done */
-	bool ended;
+	char warned[sizeof(((struct vmt_session_info *)0)->last_error)]; /* told already */
 	int command_status;
 };
 
@@ -63,6 +64,17 @@ static int start_command(struct foreground *f, char **command, const sigset_t *o
 	return f->command < 0 ? -1 : 0;
 }
 
+/* Each warning once, when it comes up. */
+static void tell_warning(struct foreground *f, const struct vmt_session_info *info)
+{
+	if (!strcmp(info->last_error, f->warned))
+		return;
+	memcpy(f->warned, info->last_error, sizeof(f->warned));
+	if (f->show)
+		fputc('\n', stderr);
+	vmt_cli_warn(f->cli, f->warned);
+}
+
 static void on_live(void *context, const struct vmt_session_info *info)
 {
 	struct foreground *f = context;
@@ -70,11 +82,13 @@ static void on_live(void *context, const struct vmt_session_info *info)
 	uint64_t span = info->elapsed_ns - f->last_ns;
 
 	if (f->go_fd >= 0) {
+		/* A command that is gone already ends the session by its descriptor. */
 		if (write(f->go_fd, "g", 1) != 1)
-			f->ended = true;
+			f->command_status = 127;
 		close(f->go_fd);
 		f->go_fd = -1;
 	}
+	tell_warning(f, info);
 	if (f->show && span)
 		fprintf(stderr, "\r%7.1f s  %9.0f exits/s  %10s  %llu records lost ",
 			(double)info->elapsed_ns / 1e9,
@@ -85,27 +99,51 @@ static void on_live(void *context, const struct vmt_session_info *info)
 	f->last_ns = info->elapsed_ns;
 }
 
-static void end_command(const struct vmt_cli *cli, struct foreground *f)
+/* What the user cannot see himself: that the command did not end in order, or was not let. */
+static void tell_command(const struct foreground *f, bool was_ended, int status,
+			 const char *end_reason)
 {
-	char text[120];
+	char text[240];
+
+	if (was_ended)
+		snprintf(text, sizeof(text),
+			 "the capture ended before the command (%s): the command got SIGTERM",
+			 *end_reason ? end_reason : "it failed");
+	else if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "signal %d ended the command", WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		snprintf(text, sizeof(text), "the command ended with status %d",
+			 WEXITSTATUS(status));
+	else
+		return;
+	vmt_cli_warn(f->cli, text);
+}
+
+static void end_command(struct foreground *f, const char *end_reason)
+{
+	bool running = false;
 	int status = 0;
+
+	bool started = f->go_fd < 0;
 
 	if (f->go_fd >= 0)
 		close(f->go_fd);
 	f->go_fd = -1;
 	if (f->command <= 0)
 		return;
+	if (!started) { /* it ends by itself, unstarted */
+		while (waitpid(f->command, &status, 0) < 0 && errno == EINTR)
+			;
+		return;
+	}
 	/* Still running: the duration is over, or the domain has gone. */
 	if (waitpid(f->command, &status, WNOHANG) == 0) {
+		running = true;
 		kill(f->command, SIGTERM);
 		while (waitpid(f->command, &status, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status)) {
-		snprintf(text, sizeof(text), "the command ended with status %d",
-			 WEXITSTATUS(status));
-		vmt_cli_warn(cli, text);
-	}
+	tell_command(f, running, status, end_reason);
 	f->command_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
@@ -162,14 +200,14 @@ static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd, const sig
 	err = vmt_session_record(&options, stop_fd, on_live, f, &info, &diag);
 	if (f->show)
 		fputc('\n', stderr);
-	end_command(cli, f);
+	end_command(f, err ? "" : info.end_reason);
 	if (!err && to_stdout) {
 		err = copy_to_stdout(path, old_mask, &diag);
 		snprintf(info.file, sizeof(info.file), "-");
 	}
 	if (err)
 		return vmt_cli_fail(&diag);
-	if (info.last_error[0])
+	if (strcmp(info.last_error, f->warned) != 0)
 		vmt_cli_warn(cli, info.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
 		vmt_print_session_json(out, &info);
@@ -180,7 +218,8 @@ static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd, const sig
 
 int vmt_verb_record(struct vmt_cli *cli)
 {
-	struct foreground f = { .show = !cli->quiet && isatty(STDERR_FILENO),
+	struct foreground f = { .cli = cli,
+				.show = !cli->quiet && isatty(STDERR_FILENO),
 				.to_stdout = vmt_is_stdout(cli->output),
 				.go_fd = -1 };
 	bool replay = cli->backend && !strncmp(cli->backend, "replay:", 7);
