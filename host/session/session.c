@@ -212,7 +212,8 @@ static int not_found(const char *what, struct vmt_diag *diag)
 			what ? "no session of %s is running" : "no session is running%s",
 			what ? what : "");
 	if (!vmt_history_newest(what, &last, NULL))
-		vmt_diag_cure(diag, "the last one is over; its capture is %s", last.file);
+		vmt_diag_cure(diag, "the last one is over (%s); its capture is %s",
+			      last.end_reason[0] ? last.end_reason : "it was killed", last.file);
 	return VMT_E_NOT_FOUND;
 }
 
@@ -296,6 +297,11 @@ bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out
 	}
 	free(list);
 	return found;
+}
+
+int vmt_session_last(const char *domain, struct vmt_session_info *out, struct vmt_diag *diag)
+{
+	return vmt_history_newest(domain, out, diag);
 }
 
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag)
