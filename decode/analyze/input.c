@@ -174,14 +174,21 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
 	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
 
+	const char *kind = input_loss_kind(item->loss_kind);
+
 	if (!strcmp(item->loss_kind, "keep"))
 		in->front_dropped = true;
+	else
+		input_loss_count(in, kind, item->has_lost_records ? item->lost_records : 0,
+				 item->lost_bytes);
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	rec.time_ns = in->last_ns;
 	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
 	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
+	rec.u.lost.kind = kind;
+	rec.u.lost.file_bytes = item->lost_bytes;
 	vmt_join_push(in->join, &rec);
 }
 

@@ -42,6 +42,7 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 		return NULL;
 	b->want_storms = options->storms;
 	b->report.by = dims;
+	b->report.recording = options->recording;
 	b->base = vmt_rows_new(BASE_DIMS);
 	b->shown = dims == BASE_DIMS ? NULL : vmt_rows_new(dims);
 	b->bill = vmt_bill_new();

@@ -75,6 +75,7 @@ struct vmt_verdict {
 struct vmt_report_options {
 	const char *by; /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
 	bool storms;	/* look for them: costs 6 MiB */
+	bool recording; /* the input is still being written: its end is not cut off */
 };
 
 struct vmt_report {
@@ -94,6 +95,7 @@ struct vmt_report {
 	uint64_t rows_dropped; /* exits whose row did not fit the bound; they stand in a row without
 				  key */
 	bool concealed_known, concealed;
+	bool recording; /* as in the options */
 };
 
 struct vmt_report_builder;

@@ -20,7 +20,7 @@ static const struct vmt_rule rules[] = {
 	{ "tsc-writes", 1, vmt_rule_tsc_writes },
 	{ "no-exits", 1, vmt_rule_nothing },
 	{ "not-exits", 1, vmt_rule_not_exits },
-	{ "loss", 1, vmt_rule_loss },
+	{ "loss", 16, vmt_rule_loss },
 	{ "truncated", 1, vmt_rule_truncated },
 	{ "residual", 1, vmt_rule_residual },
 	{ "nested", 1, vmt_rule_nested },

@@ -212,6 +212,7 @@ static void put_rest(struct vmt_script *s, struct vmt_out *l, const struct vmt_e
 	case VMT_EVENT_LOSS:
 		text(l, NAME("name"), e->name);
 		number(l, NAME("lost"), e->has & VMT_HAS_VALUE, (uint64_t)e->value);
+		number(l, NAME("lost_bytes"), e->has & VMT_HAS_LOST_BYTES, e->lost_bytes);
 		break;
 	default:
 		text(l, NAME("name"), e->name);

@@ -296,6 +296,26 @@ int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_d
 	return 0;
 }
 
+bool vmt_registry_writes(dev_t device, ino_t inode)
+{
+	char runtime[VMT_SESSION_PATH_MAX];
+	struct list list = { calloc(SESSIONS_MAX, sizeof(*list.items)), 0 };
+	bool found = false;
+
+	if (list.items && !vmt_path_runtime(runtime, sizeof(runtime), NULL)) {
+		list_folder(&list, runtime, false);
+		each_user(list_user, &list);
+	}
+	for (size_t i = 0; i < list.count && !found; i++) {
+		struct stat st;
+
+		found = strcmp(list.items[i].state, "stale") != 0 &&
+			!stat(list.items[i].file, &st) && st.st_dev == device && st.st_ino == inode;
+	}
+	free(list.items);
+	return found;
+}
+
 struct search {
 	const char *id;
 	char *path;

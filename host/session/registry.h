@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "host/session/paths.h"
 #include "host/session/session.h"
@@ -40,6 +41,9 @@ int vmt_domain_lock(const char *key, const char *session_id, struct vmt_diag *di
  * "stale", and its folder is removed. The caller frees *out.
  */
 int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
+
+/* Whether a recorder that lives writes the file of that device and inode. Changes nothing. */
+bool vmt_registry_writes(dev_t device, ino_t inode);
 
 /* Path of a session's folder of any user; VMT_E_NOT_FOUND. */
 int vmt_registry_folder(const char *id, char *path, size_t size, struct vmt_diag *diag);

@@ -61,6 +61,9 @@ int vmt_session_stop(const struct vmt_session_info *session, struct vmt_session_
 int vmt_session_snapshot(const struct vmt_session_info *session, const char *output, bool force,
 			 struct vmt_session_info *info, struct vmt_diag *diag);
 
+/* Whether a running session is recording into the file at path (by whatever name). */
+bool vmt_session_writes(const char *path);
+
 /* Newest finished or running session's file (of a domain unless NULL). VMT_E_NOT_FOUND. */
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag);
 
