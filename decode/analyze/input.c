@@ -34,7 +34,11 @@ static void settle_window(struct vmt_input *in)
 	uint64_t start;
 
 	in->window_settled = true;
-	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	start = in->facts.start_ns;
+	if (!in->facts.has_start || in->front_dropped || (in->has_first && in->first_ns < start))
+		start = in->first_ns;
+	in->facts.has_base = true;
+	in->facts.base_ns = start;
 	if (in->options.has_from) {
 		in->has_window_start = true;
 		in->window_start = window_ns(start, in->options.from);
@@ -50,7 +54,7 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
-	if (!in->window_settled)
+	if (!in->window_settled && (in->has_first || in->facts.has_start))
 		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)

@@ -44,6 +44,10 @@ struct vmt_input_facts {
 	bool has_start,
 		has_stop; /* of the capture, from session and END or from the first/last rec */
 	uint64_t start_ns, stop_ns;
+	/* Time 0 of --time, script and report: where the capture starts, whatever the window. Known
+	 * with the first event. */
+	bool has_base;
+	uint64_t base_ns;
 	bool tsc_convertible; /* perf time can be turned into host TSC */
 	bool has_switches; /* context switches are in the stream: blocked and preempted are known */
 	bool closed;	   /* the writer closed the file in order */

@@ -47,7 +47,7 @@ bool vmt_rule_truncated(const struct vmt_verdict_facts *f, unsigned int nth,
 			 "The capture is still being recorded: this is what is in it so far.");
 		snprintf(out->evidence, sizeof(out->evidence),
 			 "a running session writes the file; the last event is at %.3f s",
-			 f->seconds);
+			 (double)(r->stop_ns - r->base_ns) / 1e9);
 		snprintf(
 			out->remedy, sizeof(out->remedy),
 			"Look again later, or vmtrace stop for the whole; vmtrace snapshot makes a "
@@ -60,7 +60,8 @@ bool vmt_rule_truncated(const struct vmt_verdict_facts *f, unsigned int nth,
 	snprintf(out->evidence, sizeof(out->evidence),
 		 "%s of %s bytes were read as records; the last event is at %.3f s",
 		 vmt_verdict_number(decoded, sizeof(decoded), r->ledger.bytes_decoded),
-		 vmt_verdict_number(total, sizeof(total), r->ledger.bytes_total), f->seconds);
+		 vmt_verdict_number(total, sizeof(total), r->ledger.bytes_total),
+		 (double)(r->stop_ns - r->base_ns) / 1e9);
 	snprintf(out->remedy, sizeof(out->remedy),
 		 "Was the recorder killed, or the disk full? All figures hold for the part that is "
 		 "there.");

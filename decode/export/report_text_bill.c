@@ -186,7 +186,7 @@ static size_t silent_vcpus(const struct vmt_report *r)
 
 	for (size_t i = 0; i < r->facts->nr_domains; i++)
 		told += r->facts->domains[i].nr_vcpus;
-	return told > r->nr_bills ? told - r->nr_bills : 0;
+	return !r->filtered && told > r->nr_bills ? told - r->nr_bills : 0;
 }
 
 static void add_losses(struct text *t, const struct vmt_report *r)
