@@ -34,7 +34,11 @@ static void settle_window(struct vmt_input *in)
 	uint64_t start;
 
 	in->window_settled = true;
-	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	start = in->facts.start_ns;
+	if (!in->facts.has_start || in->front_dropped || (in->has_first && in->first_ns < start))
+		start = in->first_ns;
+	in->facts.has_base = true;
+	in->facts.base_ns = start;
 	if (in->options.has_from) {
 		in->has_window_start = true;
 		in->window_start = window_ns(start, in->options.from);
@@ -50,7 +54,7 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
-	if (!in->window_settled)
+	if (!in->window_settled && (in->has_first || in->facts.has_start))
 		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
@@ -180,14 +184,21 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
 	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
 
+	const char *kind = input_loss_kind(item->loss_kind);
+
 	if (!strcmp(item->loss_kind, "keep"))
 		in->front_dropped = true;
+	else
+		input_loss_count(in, kind, item->has_lost_records ? item->lost_records : 0,
+				 item->lost_bytes);
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	rec.time_ns = in->last_ns;
 	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
 	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
+	rec.u.lost.kind = kind;
+	rec.u.lost.file_bytes = item->lost_bytes;
 	vmt_join_push(in->join, &rec);
 }
 

@@ -316,3 +316,11 @@ int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_d
 				    "name the file with -i");
 	return 0;
 }
+
+bool vmt_session_writes(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) &&
+	       vmt_session_of_file(st.st_dev, st.st_ino, NULL);
+}

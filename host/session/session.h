@@ -78,6 +78,9 @@ bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out
 /* The newest finished or running session (of a domain unless NULL) whose file is still there. */
 int vmt_session_last(const char *domain, struct vmt_session_info *out, struct vmt_diag *diag);
 
+/* Whether a running session is recording into the file at path (by whatever name). */
+bool vmt_session_writes(const char *path);
+
 /* Newest finished or running session's file (of a domain unless NULL). VMT_E_NOT_FOUND. */
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag);
 

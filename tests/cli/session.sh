@@ -87,11 +87,17 @@ rm other-name.vmt
 "$VMTRACE" snapshot -d web01 -o - 2>err >snap2.vmt
 head -c 8 snap2.vmt | cmp -s - <(head -c 8 snap.vmt) && grep -q '^standard output (.* goes on$' err && [ ! -e ./- ]
 ok "snapshot to standard output"
+run "report: the file is still being recorded" 0 'The capture is still being recorded' report live.vmt
+"$VMTRACE" report live.vmt --format json >live.json
+jq -e '.recording and ([.verdicts[] | select(.id == "truncated" and .severity != "note")] == [])' live.json >/dev/null
+ok "report: its end is not cut off"
 "$VMTRACE" stop -d web01 --format json >stop.json
 [ -s stop.json ] && jq -e '.schema == "vmtrace-session-state/1" and .state == "stopped" and .records > 0 and .records_lost == 0' stop.json >/dev/null
 ok "stop as json"
 [ -s live.vmt ] && [ "$(jq .file_bytes stop.json)" = "$(stat -c %s live.vmt)" ]
 ok "stop tells the size of the file"
+"$VMTRACE" report live.vmt --format json | jq -e '.recording | not' >/dev/null
+ok "report: it is over"
 run "stop: it is over" 3 "its capture is $work/live.vmt" stop -d web01
 
 run "start without -o" 0 "^  file $work/run/data/vmtrace-web01-" start -d web01 --backend "$replay"
