@@ -237,6 +237,8 @@ static void settle_span(struct vmt_input *in)
 		f->start_ns = in->window_start;
 	if (in->has_window_end && f->has_stop && in->window_end < f->stop_ns)
 		f->stop_ns = in->window_end;
+	if (f->has_start && f->has_stop && f->start_ns > f->stop_ns) /* a window behind the end */
+		f->start_ns = f->stop_ns;
 }
 
 static void drop_event(void *context, const struct vmt_event *event)
@@ -256,7 +258,7 @@ static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_
 		return vmt_diag_set(diag, VMT_E_USAGE, "--time in percent needs a file, not a pipe",
 				    "give seconds, or store the input in a file first");
 	status = vmt_input_open(&in, *reader, &all, diag);
-	if (status)
+	if (!in)
 		return status;
 	status = vmt_input_run(in, drop_event, NULL, diag);
 	if (in->facts.has_start && in->facts.has_stop)

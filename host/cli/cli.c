@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decode/export/utf8.h"
 #include "host/cli/terminal.h"
+#include "host/cli/text.h"
 
 static const struct {
 	enum vmt_err code;
@@ -21,19 +21,10 @@ static const struct {
 	{ VMT_E_TRUNCATED, VMT_STATUS_LOSS },
 };
 
-/* Text that may come from a file, a guest or a name: what a terminal would obey becomes '?'. */
-static void put_safe(const char *text)
-{
-	char clean[1024];
-
-	vmt_utf8_clean(clean, sizeof(clean), text, 0);
-	fputs(clean, stderr);
-}
-
 static void put_line(const char *prefix, const char *text)
 {
 	fputs(prefix, stderr);
-	put_safe(text);
+	vmt_text_put(stderr, text);
 	fputc('\n', stderr);
 }
 
@@ -55,7 +46,7 @@ static void put_cure(const char *text)
 	size_t column = CURE_INDENT;
 	char clean[1024];
 
-	vmt_utf8_clean(clean, sizeof(clean), text, 0);
+	vmt_text_safe(clean, sizeof(clean), text);
 	fprintf(stderr, "%*s", CURE_INDENT, "");
 	for (const char *word = clean + strspn(clean, " "); *word;) {
 		size_t bytes = strcspn(word, " "), columns = columns_of(word, bytes);
@@ -78,7 +69,7 @@ static void put_cure(const char *text)
 int vmt_cli_fail(const struct vmt_diag *diag)
 {
 	fputs("vmtrace: error: ", stderr);
-	put_safe(diag->what[0] ? diag->what : "unknown error");
+	vmt_text_put(stderr, diag->what[0] ? diag->what : "unknown error");
 	if (diag->has_offset)
 		fprintf(stderr, " (at offset %llu)", (unsigned long long)diag->offset);
 	fputc('\n', stderr);

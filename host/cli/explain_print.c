@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host/cli/explain.h"
+#include "host/cli/text.h"
 
 #define COLUMNS	     80
 #define LABEL_COLUMN 2
@@ -223,10 +224,9 @@ void vmt_explain_end(struct vmt_explain *e, bool print)
 	if (!e->results)
 		return;
 	doc = json_pack("{s:s,s:o}", "schema", "vmtrace-explain/1", "results", e->results);
-	if (print) {
-		json_dumpf(doc, stdout, JSON_INDENT(2));
-		putchar('\n');
-	}
-	json_decref(doc);
+	if (print)
+		vmt_text_put_json(doc, JSON_INDENT(2));
+	else
+		json_decref(doc);
 	e->results = NULL;
 }

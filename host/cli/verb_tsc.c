@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/cli/cli.h"
+#include "host/cli/text.h"
 #include "host/cli/tsc_maps.h"
 #include "vmx/text.h"
 #include "vmx/tsc.h"
@@ -22,9 +23,7 @@ static json_t *hex_json(uint64_t value)
 
 static void print_json(json_t *doc)
 {
-	json_dumpf(doc, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(doc);
+	vmt_text_put_json(doc, JSON_INDENT(2));
 }
 
 /* ---- which map ---- */
