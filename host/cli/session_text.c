@@ -68,7 +68,7 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 
 static void put(json_t *doc)
 {
-	vmt_text_put_json(doc, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	vmt_text_put_json(doc, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 }
 
 void vmt_print_session_json(const struct vmt_session_info *info)
