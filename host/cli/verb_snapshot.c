@@ -26,7 +26,7 @@ int vmt_verb_snapshot(struct vmt_cli *cli)
 	struct vmt_diag diag = { 0 };
 	char path[sizeof(session.file) + 64], size[24];
 
-	if (vmt_session_no_csv(cli))
+	if (vmt_session_check_output(cli))
 		return VMT_STATUS_USAGE;
 	vmt_session_sweep(cli);
 	if (vmt_session_find(vmt_session_wanted(cli), &session, &diag))
