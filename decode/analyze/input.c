@@ -258,7 +258,7 @@ static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_
 		return vmt_diag_set(diag, VMT_E_USAGE, "--time in percent needs a file, not a pipe",
 				    "give seconds, or store the input in a file first");
 	status = vmt_input_open(&in, *reader, &all, diag);
-	if (status)
+	if (!in)
 		return status;
 	status = vmt_input_run(in, drop_event, NULL, diag);
 	if (in->facts.has_start && in->facts.has_stop)

@@ -43,11 +43,10 @@ struct pt_evd {
 
 /* A VM exit or entry under way: from its first packet to its TIP, or to one that must follow it. */
 struct pt_transition {
-	bool cfe;	  /* a CFE says so */
-	bool pip;	  /* NR changed */
-	bool wants_ip;	  /* the next FUP that binds to a CFE is the guest's RIP */
-	bool failed;	  /* an entry that failed, by its reason */
-	bool after_entry; /* exit: NR went back to 0 without a guest instruction */
+	bool cfe;      /* a CFE says so */
+	bool pip;      /* NR changed */
+	bool wants_ip; /* the next FUP that binds to a CFE is the guest's RIP */
+	bool failed;   /* an entry that failed, by its reason */
 	bool has_vector;
 	uint8_t vector;
 	struct pt_evd evd;

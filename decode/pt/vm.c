@@ -59,7 +59,9 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	/* Nothing says where the CPU is: the value itself may. */
 	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
 		return VMT_PT_MODE_ROOT;
-	if (!d->clock.known)
+	if (!*map && d->mode == VMT_PT_MODE_ROOT && d->root_ran)
+		return VMT_PT_MODE_ROOT;
+	if (!*map || !d->clock.known)
 		return VMT_PT_MODE_UNKNOWN;
 	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL);
 	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map);
@@ -274,7 +276,6 @@ static void pip_root(struct vmt_pt_decoder *d)
 	} else if (d->pending & PT_PEND_ENTRY) {
 		begin_exit(d);
 		d->exit.pip = true;
-		d->exit.after_entry = true;
 	} else if (d->mode == VMT_PT_MODE_NONROOT) {
 		begin_plain_exit(d);
 		d->exit.pip = true;
@@ -326,6 +327,10 @@ void pt_vm_exit_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, boo
 	d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	if (!failed && !from_root)
 		come_from(d, VMT_PT_MODE_NONROOT);
+	if (d->mode == VMT_PT_MODE_ROOT && !failed) { /* its entry was not seen */
+		d->guest_vmcs = d->vmcs;
+		d->guest_cr3.known = false;
+	}
 	begin_exit(d);
 	d->exit.cfe = true;
 	d->exit.failed = failed;

@@ -59,13 +59,13 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
 		     const struct vmt_store_options *options, struct vmt_diag *diag);
 
 /*
- * The same, but a file that is to be replaced stays as it is until vmt_store_commit or
- * vmt_store_finish puts the new one in its place.
+ * The same, but a file that is to be replaced is there until vmt_store_commit or vmt_store_finish
+ * takes its place.
  */
 int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
 			  const struct vmt_store_options *options, struct vmt_diag *diag);
 
-/* Puts the file at its path. VMT_E_PERMISSION, VMT_E_IO with diag: the old one is still there. */
+/* Puts the file at its path; nothing to do when it is there. Errors of vmt_output_commit. */
 int vmt_store_commit(struct vmt_store_writer *writer, struct vmt_diag *diag);
 
 /*
@@ -125,7 +125,7 @@ int vmt_store_finish(struct vmt_store_writer *writer, struct vmt_diag *diag);
 /* Closes without an end (as after a crash). */
 void vmt_store_abandon(struct vmt_store_writer *writer);
 
-/* Closes and removes the file: never a device, and not what it would have replaced. */
+/* Closes and removes the new file; one that it was to replace stays. */
 void vmt_store_discard(struct vmt_store_writer *writer);
 
 /* ---- reading ---- */

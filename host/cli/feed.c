@@ -37,6 +37,11 @@ static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 	if (!feed->out)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
 	if (path && strcmp(path, "-") != 0) {
+		err = vmt_output_not_input(path, feed->path, diag);
+		if (!err)
+			err = vmt_output_not_input(path, feed->cli->guest_kallsyms, diag);
+		if (err)
+			return err;
 		err = vmt_output_open(&feed->file, path, feed->cli->force, NULL, diag);
 		if (err)
 			return err;

@@ -20,7 +20,8 @@ int vmt_result_open(struct vmt_result *result, const struct vmt_cli *cli)
 		return vmt_cli_fail(&diag);
 	}
 	if (cli->output && strcmp(cli->output, "-") != 0) {
-		if (vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
+		if (vmt_output_not_input(cli->output, cli->input, &diag) ||
+		    vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
 			return vmt_cli_fail(&diag);
 		result->has_file = true;
 		fd = result->file.fd;
