@@ -210,7 +210,7 @@ static void ledger(void **state)
 		    "0+12 CYC of more than 10 bytes;28+2 PTW with a reserved payload size;", 32,
 		    false, 2);
 	check_bytes("psb psbend raw:1901 gap tnt:T", &options, "18+2 cut off;", 19, true, 0);
-	check_bytes(" seek tnt:TTTTT raw:0282 psb psbend tnt:T", &options,
+	check_bytes(" seek tnt:TTTTT raw:0200 psb psbend tnt:T", &options,
 		    "0+3 before the first PSB;", 19, false, 1);
 }
 
