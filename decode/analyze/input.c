@@ -121,6 +121,12 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 
 /* ---- items ---- */
 
+static void has_switches(struct vmt_input *in)
+{
+	in->facts.has_switches = true;
+	vmt_join_has_switches(in->join);
+}
+
 static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
 {
 	int status = vmt_ring_set_add(in->ring, item->attr, item->ids, item->nr_ids);
@@ -129,7 +135,7 @@ static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct v
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
 	if (item->attr->flags & FLAG_CONTEXT_SWITCH)
-		in->facts.has_switches = true;
+		has_switches(in);
 	return 0;
 }
 
@@ -140,7 +146,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 	if (vmt_format_parse((const char *)item->data, item->len, &format, NULL))
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
-		in->facts.has_switches = true;
+		has_switches(in);
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
@@ -258,7 +264,7 @@ static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_
 		return vmt_diag_set(diag, VMT_E_USAGE, "--time in percent needs a file, not a pipe",
 				    "give seconds, or store the input in a file first");
 	status = vmt_input_open(&in, *reader, &all, diag);
-	if (status)
+	if (!in)
 		return status;
 	status = vmt_input_run(in, drop_event, NULL, diag);
 	if (in->facts.has_start && in->facts.has_stop)
@@ -330,15 +336,6 @@ void vmt_input_close(struct vmt_input *in)
 	free(in);
 }
 
-/* What a perf.data tells in its features. */
-static void perf_facts(struct vmt_input *in)
-{
-	if (!in->perf)
-		return;
-	in->facts.host = vmt_perfdata_feature(in->perf, "HOSTNAME");
-	in->facts.kernel = vmt_perfdata_feature(in->perf, "OSRELEASE");
-}
-
 int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struct vmt_diag *diag)
 {
 	struct vmt_item item;
@@ -358,7 +355,8 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
 	settle_span(in);
-	perf_facts(in);
+	if (in->perf)
+		input_perf_facts(in);
 	return 0;
 }
 

@@ -57,6 +57,9 @@ struct vmt_input {
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
 
+/* Host facts from a perf.data's features; in pipe mode they come with the first records. */
+void input_perf_facts(struct vmt_input *in);
+
 /* Queues a MARK item; a broken one is ignored. */
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 

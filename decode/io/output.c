@@ -139,6 +139,20 @@ int vmt_output_open(struct vmt_output *out, const char *path, bool force,
 	return err;
 }
 
+int vmt_output_not_input(const char *path, const char *input, struct vmt_diag *diag)
+{
+	struct stat out, in;
+
+	if (!path || !input || !strcmp(path, "-") || stat(path, &out) < 0 || !S_ISREG(out.st_mode))
+		return 0;
+	if ((strcmp(input, "-") ? stat(input, &in) : fstat(STDIN_FILENO, &in)) < 0)
+		return 0;
+	if (out.st_dev != in.st_dev || out.st_ino != in.st_ino)
+		return 0;
+	return vmt_diag_printf(diag, VMT_E_USAGE, 0, "give --output another name",
+			       "%s is the input: it is not overwritten", path);
+}
+
 int vmt_output_commit(struct vmt_output *out, struct vmt_diag *diag)
 {
 	if (!out->temp)

@@ -32,6 +32,13 @@ struct vmt_output {
 int vmt_output_open(struct vmt_output *out, const char *path, bool force,
 		    const struct vmt_io_ops *ops, struct vmt_diag *diag);
 
+/*
+ * Whether both names are one regular file (also by a hard or symbolic link); "-" is standard input
+ * for `input` and nothing for `path`. Such an output would destroy its own input: VMT_E_USAGE with
+ * diag, else 0. Call before vmt_output_open.
+ */
+int vmt_output_not_input(const char *path, const char *input, struct vmt_diag *diag);
+
 /* Puts the file at its path; it stays open. A file that is there already: nothing to do. */
 int vmt_output_commit(struct vmt_output *out, struct vmt_diag *diag);
 

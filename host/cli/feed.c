@@ -25,8 +25,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 }
 
 /*
- * A file that is to be replaced is put in place at once: later, without root, the folder may not
- * be writable any more.
+ * For root a file that is to be replaced is put in place at once: later, without root, the folder
+ * may not be writable any more. For others the old one stays until the new one is whole.
  */
 static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 {
@@ -37,11 +37,16 @@ static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 	if (!feed->out)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
 	if (path && strcmp(path, "-") != 0) {
+		err = vmt_output_not_input(path, feed->path, diag);
+		if (!err)
+			err = vmt_output_not_input(path, feed->cli->guest_kallsyms, diag);
+		if (err)
+			return err;
 		err = vmt_output_open(&feed->file, path, feed->cli->force, NULL, diag);
 		if (err)
 			return err;
 		feed->has_file = true;
-		err = vmt_output_commit(&feed->file, diag);
+		err = geteuid() ? 0 : vmt_output_commit(&feed->file, diag);
 		if (err)
 			return err;
 		fd = feed->file.fd;
@@ -219,8 +224,8 @@ void vmt_feed_close(struct vmt_feed *feed)
 		vmt_input_close(feed->input);
 	if (feed->reader)
 		vmt_reader_close(feed->reader);
-	if (feed->has_file)
-		vmt_output_close(&feed->file);
+	if (feed->has_file) /* not finished: half an output is none */
+		vmt_output_discard(&feed->file);
 	vmt_kallsyms_free(feed->symbols);
 	free(feed->out);
 }

@@ -20,7 +20,8 @@ int vmt_result_open(struct vmt_result *result, const struct vmt_cli *cli)
 		return vmt_cli_fail(&diag);
 	}
 	if (cli->output && strcmp(cli->output, "-") != 0) {
-		if (vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
+		if (vmt_output_not_input(cli->output, cli->input, &diag) ||
+		    vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
 			return vmt_cli_fail(&diag);
 		result->has_file = true;
 		fd = result->file.fd;
@@ -51,7 +52,7 @@ int vmt_result_finish(struct vmt_result *result, int status)
 
 void vmt_result_close(struct vmt_result *result)
 {
-	if (result->has_file)
-		vmt_output_close(&result->file);
+	if (result->has_file) /* not finished: half a document is none */
+		vmt_output_discard(&result->file);
 	free(result->out);
 }
