@@ -100,7 +100,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(O)/tests/tools/gen_capture $(O)/tests/tools/gen_perfdata
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata measure)
 $(TOOLS): %: %.o $(SUPPORT_OBJ) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 

@@ -46,7 +46,7 @@ bool vmt_filter_passes(const struct vmt_filter *filter, const struct vmt_event *
 	if (filter->by_vcpu) {
 		if (!(event->has & VMT_HAS_VCPU))
 			return general;
-		return event->vcpu < 64 && (filter->vcpus >> event->vcpu & 1);
+		return vmt_vcpu_set_has(&filter->vcpus, event->vcpu);
 	}
 	return true;
 }

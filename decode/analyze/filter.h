@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "decode/base/event.h"
+#include "decode/base/vcpu_set.h"
 
 /* Which events are wanted: by domain, process and vCPU. All zero: all of them. */
 #define VMT_FILTER_DOMAINS 1024u /* indices of domains that can be chosen */
@@ -17,7 +18,7 @@ struct vmt_filter {
 	uint32_t pids[VMT_FILTER_PIDS];
 	unsigned int nr_pids;
 	bool by_vcpu;
-	uint64_t vcpus; /* bit n: vCPU n; others are not wanted */
+	struct vmt_vcpu_set vcpus; /* others are not wanted */
 };
 
 /* False for an index beyond VMT_FILTER_DOMAINS. */

@@ -21,11 +21,37 @@ static void add_host_tsc(const struct vmt_input *in, struct vmt_event *event)
 	event->has |= VMT_HAS_HOST_TSC;
 }
 
+static uint64_t window_ns(uint64_t start_ns, double seconds)
+{
+	double ns = seconds * NS_PER_S;
+
+	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
+}
+
+/* The window is known with the first event: then the first records of all rings have been read. */
+static void settle_window(struct vmt_input *in)
+{
+	uint64_t start;
+
+	in->window_settled = true;
+	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	if (in->options.has_from) {
+		in->has_window_start = true;
+		in->window_start = window_ns(start, in->options.from);
+	}
+	if (in->options.has_to) {
+		in->has_window_end = true;
+		in->window_end = window_ns(start, in->options.to);
+	}
+}
+
 static void on_event(void *context, const struct vmt_event *event)
 {
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
+	if (!in->window_settled)
+		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
 			return;
@@ -148,6 +174,8 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
 	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
 
+	if (!strcmp(item->loss_kind, "keep"))
+		in->front_dropped = true;
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
 	vmt_merge_flush(in->merge, input_on_rec, in);
@@ -168,7 +196,7 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_FORMAT:
 		return take_format(in, item, diag);
 	case VMT_ITEM_RECORDS:
-		input_records(in, item->data, item->len);
+		input_records(in, item->stream, item->data, item->len);
 		return 0;
 	case VMT_ITEM_ROUND:
 		vmt_merge_round(in->merge, input_on_rec, in);
@@ -197,7 +225,7 @@ static void settle_span(struct vmt_input *in)
 {
 	struct vmt_input_facts *f = &in->facts;
 
-	if (in->has_first && (!f->has_start || f->start_ns > in->first_ns)) {
+	if (in->has_first && (!f->has_start || in->front_dropped || f->start_ns > in->first_ns)) {
 		f->has_start = true;
 		f->start_ns = in->first_ns;
 	}
@@ -209,6 +237,8 @@ static void settle_span(struct vmt_input *in)
 		f->start_ns = in->window_start;
 	if (in->has_window_end && f->has_stop && in->window_end < f->stop_ns)
 		f->stop_ns = in->window_end;
+	if (f->has_start && f->has_stop && f->start_ns > f->stop_ns) /* a window behind the end */
+		f->start_ns = f->stop_ns;
 }
 
 static void drop_event(void *context, const struct vmt_event *event)
@@ -221,14 +251,14 @@ static void drop_event(void *context, const struct vmt_event *event)
 static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_diag *diag)
 {
 	struct vmt_input_options all = { 0 };
-	struct vmt_input *in;
+	struct vmt_input *in = NULL;
 	int status;
 
 	if (!vmt_reader_can_seek(*reader))
 		return vmt_diag_set(diag, VMT_E_USAGE, "--time in percent needs a file, not a pipe",
 				    "give seconds, or store the input in a file first");
 	status = vmt_input_open(&in, *reader, &all, diag);
-	if (status)
+	if (!in)
 		return status;
 	status = vmt_input_run(in, drop_event, NULL, diag);
 	if (in->facts.has_start && in->facts.has_stop)
@@ -236,33 +266,6 @@ static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_
 	*reader = release_source(in);
 	vmt_input_close(in);
 	return status ? status : vmt_reader_seek(*reader, 0, diag);
-}
-
-static uint64_t window_ns(uint64_t start_ns, double seconds)
-{
-	double ns = seconds * NS_PER_S;
-
-	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
-}
-
-/* The window is known as soon as the start is: at the session document or the first record. */
-static void settle_window(struct vmt_input *in)
-{
-	uint64_t start;
-
-	if (in->has_window_start || in->has_window_end ||
-	    !(in->options.has_from || in->options.has_to) ||
-	    !(in->facts.has_start || in->has_first))
-		return;
-	start = in->facts.has_start ? in->facts.start_ns : in->first_ns;
-	if (in->options.has_from) {
-		in->has_window_start = true;
-		in->window_start = window_ns(start, in->options.from);
-	}
-	if (in->options.has_to) {
-		in->has_window_end = true;
-		in->window_end = window_ns(start, in->options.to);
-	}
 }
 
 /* ---- open, run, close ---- */
@@ -317,9 +320,8 @@ void vmt_input_close(struct vmt_input *in)
 	vmt_catalog_free(in->catalog);
 	vmt_ring_set_free(in->ring);
 	for (size_t i = 0; i < in->facts.nr_domains; i++) {
-		free((void *)(uintptr_t)in->domains[i].name);
-		free((void *)(uintptr_t)in->domains[i].uuid);
-		free((void *)(uintptr_t)in->domains[i].xml);
+		for (size_t k = 0; k < 3; k++)
+			free(in->domain_texts[i][k]);
 	}
 	free(in->session_json);
 	free(in->host);
@@ -348,7 +350,6 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 		status = take_item(in, &item, diag);
 		if (status)
 			return status;
-		settle_window(in);
 	}
 	if (status)
 		return status;
@@ -366,12 +367,24 @@ const struct vmt_input_facts *vmt_input_facts(const struct vmt_input *in)
 	return &in->facts;
 }
 
+/* The file's share of records that could not be decoded: less than their bytes when compressed. */
+static uint64_t undecoded_share(const struct vmt_input *in, const struct vmt_ledger *ledger)
+{
+	double part;
+
+	if (in->record_bytes <= ledger->bytes_decoded)
+		return in->undecoded_bytes;
+	part = (double)in->undecoded_bytes / (double)in->record_bytes;
+	return (uint64_t)(part * (double)ledger->bytes_decoded);
+}
+
 struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 {
 	struct vmt_ledger ledger = source_ledger(in);
+	uint64_t undecoded = undecoded_share(in, &ledger);
 
-	ledger.bytes_decoded -= in->undecoded_bytes;
-	ledger.bytes_skipped += in->undecoded_bytes;
+	ledger.bytes_decoded -= undecoded;
+	ledger.bytes_skipped += undecoded;
 	ledger.records_lost += in->records_lost;
 	ledger.overflows += in->overflows;
 	return ledger;

@@ -60,7 +60,9 @@ void vmt_input_close(struct vmt_input *input);
 
 /*
  * Reads everything and hands each event to emit. 0 at the end of the input; VMT_E_IO, VMT_E_NOMEM.
- * Damage in the input is not an error here: it is a LOSS event and stands in the ledger.
+ * Damage in the input is not an error here: it is a LOSS event and stands in the ledger. Only where
+ * nothing at all can be decoded, because a perf.data has the format of none of its tracepoints, it
+ * is VMT_E_DAMAGED (in file mode vmt_input_open says so).
  */
 int vmt_input_run(struct vmt_input *input, vmt_event_fn *emit, void *context,
 		  struct vmt_diag *diag);

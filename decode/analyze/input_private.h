@@ -10,6 +10,7 @@
 
 #define INPUT_DOMAINS_MAX 1024
 #define INPUT_MARKS_MAX	  256
+#define INPUT_RINGS_MAX	  4096
 
 /* A mark that waits until the recs before its time have been joined. */
 struct input_mark {
@@ -32,6 +33,7 @@ struct vmt_input {
 	struct vmt_input_options options;
 	struct vmt_input_facts facts;
 	struct vmt_domain_info domains[INPUT_DOMAINS_MAX];
+	char *domain_texts[INPUT_DOMAINS_MAX][3]; /* name, uuid, xml: owned */
 	char *session_json, *host, *kernel, *tool;
 
 	vmt_event_fn *emit;
@@ -42,11 +44,14 @@ struct vmt_input {
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;
-	uint64_t first_ns, last_ns; /* of the recs */
-	bool has_window_start, has_window_end;
+	uint64_t first_ns, last_ns;		/* of the recs */
+	uint64_t ring_last_ns[INPUT_RINGS_MAX]; /* time of each ring's last record, 0: none yet */
+	bool front_dropped; /* a flight recorder dropped what was before the first record */
+	bool window_settled, has_window_start, has_window_end;
 	uint64_t window_start, window_end;
 	uint64_t records_lost, overflows; /* that records in the rings tell */
-	uint64_t undecoded_bytes;	  /* of RECORDS that could not be decoded */
+	uint64_t record_bytes;		  /* of RECORDS, unpacked */
+	uint64_t undecoded_bytes;	  /* of these, what could not be decoded */
 };
 
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
@@ -59,7 +64,7 @@ void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 void input_marks_until(struct vmt_input *in, uint64_t time_ns);
 
 /* Takes a RECORDS item apart into the merge. */
-void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len);
+void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len);
 
 /* The callback of the merge: context is the input. */
 void input_on_rec(void *context, const struct vmt_rec *rec);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "decode/analyze/input_private.h"
 
+#define PERF_TYPE_TRACEPOINT 2
+
 void input_on_rec(void *context, const struct vmt_rec *rec)
 {
 	struct vmt_input *in = context;
@@ -19,27 +21,63 @@ static void note_time(struct vmt_input *in, uint64_t time_ns)
 	in->has_first = true;
 }
 
-static void take(struct vmt_input *in, struct vmt_rec *rec)
+/* The ring that a rec came from: the .vmt says it, in a perf.data rings belong to CPUs. */
+static uint64_t *last_of_ring(struct vmt_input *in, uint32_t stream, const struct vmt_rec *rec)
 {
+	uint32_t ring = in->store ? stream : rec->cpu;
+
+	return ring < INPUT_RINGS_MAX ? &in->ring_last_ns[ring] : NULL;
+}
+
+/* What a LOST record tells of is missing somewhere since the record before it in its ring. */
+static void take_lost(struct vmt_input *in, struct vmt_rec *rec, const uint64_t *last)
+{
+	struct vmt_rec begin;
+
+	if (rec->u.lost.cause != VMT_LOST_THROTTLED) {
+		in->records_lost += rec->u.lost.count;
+		in->overflows++;
+	}
+	if (!in->has_first)
+		return;
+	vmt_rec_loss_begin(rec, last && *last ? *last : in->first_ns, &begin);
+	vmt_merge_push(in->merge, &begin, input_on_rec, in);
+}
+
+static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
+{
+	uint64_t *last = last_of_ring(in, stream, rec);
+
 	if (rec->flags & VMT_REC_HAS_TIME)
 		note_time(in, rec->time_ns);
 	else
 		rec->time_ns = in->last_ns; /* as near as the stream tells */
-	if (rec->kind == VMT_REC_LOST && rec->u.lost.cause != VMT_LOST_THROTTLED) {
-		in->records_lost += rec->u.lost.count;
-		in->overflows++;
-	}
+	if (rec->kind == VMT_REC_LOST)
+		take_lost(in, rec, last);
+	if (!in->has_first)
+		return; /* a loss before the first record: counted, and nothing to end */
+	if (last && rec->flags & VMT_REC_HAS_TIME)
+		*last = rec->time_ns;
 	vmt_merge_push(in->merge, rec, input_on_rec, in);
 }
 
-void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len)
+/* A sample whose raw bytes are not a tracepoint's (bpf-output, for instance). */
+static bool is_foreign(const struct vmt_input *in, const struct vmt_ring_record *record, int attr)
+{
+	return record->raw && attr >= 0 &&
+	       vmt_ring_set_attr(in->ring, (size_t)attr)->type != PERF_TYPE_TRACEPOINT;
+}
+
+void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
 {
 	struct vmt_ring_record record;
 	struct vmt_rec rec;
 	size_t at = 0;
+	int attr;
 
+	in->record_bytes += len;
 	while (at < len) {
-		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, NULL);
+		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, &attr);
 
 		if (size <= 0) {
 			bool steppable = size == VMT_E_DAMAGED && record.size >= 8 &&
@@ -50,9 +88,11 @@ void input_records(struct vmt_input *in, const uint8_t *bytes, size_t len)
 			at += skipped;
 			continue;
 		}
-		switch (vmt_rec_decode(in->catalog, &record, &rec)) {
+		switch (is_foreign(in, &record, attr)
+				? 0
+				: vmt_rec_decode(in->catalog, &record, &rec)) {
 		case 1:
-			take(in, &rec);
+			take(in, stream, &rec);
 			break;
 		case 0:
 			break;

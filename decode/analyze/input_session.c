@@ -5,9 +5,48 @@
 #include <string.h>
 
 #include "decode/analyze/input_private.h"
+#include "decode/base/json_bound.h"
+
+/* Bytes of a name: every line of a script may repeat it. The longest file name. */
+#define NAME_MAX_BYTES 255u
+
+/* A copy that is cut at the end of a character. */
+static char *copy_name(const json_t *value)
+{
+	const char *text = json_string_value(value);
+	size_t len = strlen(text);
+
+	if (len > NAME_MAX_BYTES) {
+		len = NAME_MAX_BYTES;
+		while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	return strndup(text, len);
+}
+
+/* NULL when it is no JSON object, or one with too many values. */
+static json_t *parse_object(const uint8_t *json, size_t len)
+{
+	json_t *root = NULL;
+
+	if (vmt_json_is_bounded(json, len))
+		root = json_loadb((const char *)json, len, JSON_REJECT_DUPLICATES, NULL);
+	if (json_is_object(root))
+		return root;
+	json_decref(root);
+	return NULL;
+}
 
 /* The first text stays: it may have been handed out. */
 static const char *keep_text(char **slot, const json_t *value)
+{
+	if (!*slot && json_is_string(value))
+		*slot = copy_name(value);
+	return *slot;
+}
+
+/* The same for a domain's XML, whole. */
+static const char *keep_xml(char **slot, const json_t *value)
 {
 	if (!*slot && json_is_string(value))
 		*slot = strdup(json_string_value(value));
@@ -19,12 +58,6 @@ static uint64_t number(const json_t *value)
 	json_int_t v = json_integer_value(value);
 
 	return v > 0 ? (uint64_t)v : 0;
-}
-
-static void keep_domain_text(const char **slot, const json_t *value)
-{
-	if (!*slot && json_is_string(value))
-		*slot = strdup(json_string_value(value));
 }
 
 static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t index)
@@ -65,9 +98,9 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 
 		if (i == INPUT_DOMAINS_MAX)
 			break;
-		keep_domain_text(&info->name, json_object_get(domain, "name"));
-		keep_domain_text(&info->uuid, json_object_get(domain, "uuid"));
-		keep_domain_text(&info->xml, json_object_get(domain, "xml"));
+		info->name = keep_text(&in->domain_texts[i][0], json_object_get(domain, "name"));
+		info->uuid = keep_text(&in->domain_texts[i][1], json_object_get(domain, "uuid"));
+		info->xml = keep_xml(&in->domain_texts[i][2], json_object_get(domain, "xml"));
 		if (!info->pid)
 			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
 		if (i >= in->facts.nr_domains)
@@ -101,13 +134,11 @@ static void take_host(struct vmt_input *in, const json_t *host)
 
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 {
-	json_t *root = json_loadb((const char *)json, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *root = parse_object(json, len);
 	const json_t *start;
 
-	if (!json_is_object(root)) {
-		json_decref(root);
+	if (!root)
 		return;
-	}
 	if (!in->session_json) {
 		in->session_json = malloc(len + 1);
 		if (in->session_json) {
@@ -155,14 +186,12 @@ static void pop_mark(struct vmt_input *in)
 
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len)
 {
-	json_t *root = json_loadb((const char *)json, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *root = parse_object(json, len);
 	struct input_mark mark;
 	size_t at;
 
-	if (!json_is_object(root)) {
-		json_decref(root);
+	if (!root)
 		return;
-	}
 	mark.time_ns = number(json_object_get(root, "time_ns"));
 	mark.domain = (uint32_t)number(json_object_get(root, "domain"));
 	mark.name = known_name(json_string_value(json_object_get(root, "name")));

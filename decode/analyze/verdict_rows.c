@@ -87,6 +87,7 @@ static const struct remedy {
 	{ VMT_KEY_MSR, VMT_ACCESS_NONE, 0x10, 0x10, "the TSC by MSR",
 	  "The guest reads the TSC with RDMSR instead of RDTSC, or writes it: look at the code at "
 	  "that address." },
+	{ VMT_KEY_APIC, VMT_ACCESS_NONE, 0x300, 0x31f, NULL, IPI },
 	{ VMT_KEY_CPUID, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
 	{ VMT_KEY_CPUID_LEAF, VMT_ACCESS_NONE, 0, UINT64_MAX, NULL, CPUID },
 };
@@ -101,6 +102,21 @@ static const struct remedy *find(const struct vmt_key *key)
 			return r;
 	}
 	return NULL;
+}
+
+const char *vmt_verdict_key_remedy(const struct vmt_key *key)
+{
+	struct vmt_key one_way = *key;
+	const struct remedy *r;
+
+	if (key->access == VMT_ACCESS_NONE)
+		one_way.access = VMT_ACCESS_READ;
+	r = find(&one_way);
+	if (!r && key->access == VMT_ACCESS_NONE) {
+		one_way.access = VMT_ACCESS_WRITE;
+		r = find(&one_way);
+	}
+	return r ? r->text : NULL;
 }
 
 const char *vmt_verdict_clock(const struct vmt_row *row)

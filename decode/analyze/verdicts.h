@@ -56,6 +56,23 @@ char *vmt_verdict_rip(char *buf, size_t size, const struct vmt_row *row);
  */
 const char *vmt_verdict_remedy(const struct vmt_row *row);
 
+/* What to change about exits on a key, whatever their reason; NULL when the table has nothing. A
+ * key without access stands for both directions.
+ */
+const char *vmt_verdict_key_remedy(const struct vmt_key *key);
+
+/* What a finding's id means, in general. */
+struct vmt_verdict_words {
+	const char *id;
+	const char *brief;   /* a few words */
+	const char *meaning; /* sentences */
+	const char *remedy;
+};
+
+const struct vmt_verdict_words *vmt_verdict_words(size_t *nr);
+/* NULL for an id that no rule has. */
+const struct vmt_verdict_words *vmt_verdict_words_find(const char *id);
+
 /* How a clock of the PC that is slow to read is called, when the row is a read of one, else NULL.
  */
 const char *vmt_verdict_clock(const struct vmt_row *row);

@@ -136,4 +136,7 @@ struct vmt_event {
 		*name; /* NOTE, MARK, LOSS: static text or text that lives as long as the input */
 };
 
+/* Takes an event; it lasts as long as the call. */
+typedef void vmt_event_fn(void *context, const struct vmt_event *event);
+
 #endif

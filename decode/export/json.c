@@ -5,9 +5,6 @@
 
 static void escape(struct vmt_out *out, uint32_t c)
 {
-	static const char digits[] = "0123456789abcdef";
-	char text[6] = { '\\', 'u', '0', '0', digits[c >> 4 & 15], digits[c & 15] };
-
 	switch (c) {
 	case '"':
 	case '\\':
@@ -21,7 +18,11 @@ static void escape(struct vmt_out *out, uint32_t c)
 		vmt_out_str(out, "\\t");
 		break;
 	default:
-		vmt_out_bytes(out, text, sizeof(text));
+		if (c >= 0x10000) {
+			vmt_out_printf(out, "\\u%04x", 0xd800 + ((c - 0x10000) >> 10));
+			c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+		}
+		vmt_out_printf(out, "\\u%04x", c);
 		break;
 	}
 }
@@ -35,7 +36,7 @@ void vmt_json_quote(struct vmt_out *out, const char *text)
 
 		if (c == VMT_UTF8_BAD)
 			vmt_out_str(out, "\\ufffd");
-		else if (c < 0x20 || c == '"' || c == '\\' || (c >= 0x7f && c < 0xa0))
+		else if (c == '"' || c == '\\' || !vmt_utf8_is_harmless(c))
 			escape(out, c);
 		else
 			vmt_out_bytes(out, text, n);

@@ -58,6 +58,27 @@ static int open_device(const struct vmt_io_ops *ops, const char *path)
 	return -1;
 }
 
+/* What is at the path and is neither a file nor a device: VMT_E_EXISTS. Else 0. */
+static int refuse_kind(const char *path, struct vmt_diag *diag)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISCHR(st.st_mode) ||
+	    S_ISFIFO(st.st_mode))
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return vmt_diag_printf(diag, VMT_E_EXISTS, 0,
+				       strncmp(path, "/dev/", 5) == 0
+					       ? "use - for standard output"
+					       : "name the file that it points to",
+				       "cannot write %s: it is a symbolic link", path);
+	return vmt_diag_printf(diag, VMT_E_EXISTS, 0, "name a file", "cannot write %s: it is %s",
+			       path,
+			       S_ISDIR(st.st_mode)   ? "a folder"
+			       : S_ISBLK(st.st_mode) ? "a block device"
+						     : "a socket");
+}
+
 /* A name in the same folder that nobody can guess. */
 static char *temp_name(const char *path)
 {
@@ -76,12 +97,6 @@ static char *temp_name(const char *path)
 
 static int open_temp(struct vmt_output *out, struct vmt_diag *diag)
 {
-	struct stat st;
-
-	if (lstat(out->path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-		return vmt_diag_printf(diag, VMT_E_EXISTS, 0,
-				       "only a file or a symbolic link is replaced",
-				       "cannot replace %s: it is not a file", out->path);
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		out->temp = temp_name(out->path);
 		if (!out->temp)
@@ -111,11 +126,31 @@ int vmt_output_open(struct vmt_output *out, const char *path, bool force,
 		out->fd = open_device(out->ops, path);
 		out->is_device = out->fd >= 0;
 	}
-	if (out->fd < 0)
-		err = force && errno == EEXIST ? open_temp(out, diag) : refuse(diag, errno, path);
+	if (out->fd < 0) {
+		int error = errno;
+
+		err = error == EEXIST ? refuse_kind(path, diag) : 0;
+		if (!err)
+			err = force && error == EEXIST ? open_temp(out, diag)
+						       : refuse(diag, error, path);
+	}
 	if (err)
 		vmt_output_close(out);
 	return err;
+}
+
+int vmt_output_not_input(const char *path, const char *input, struct vmt_diag *diag)
+{
+	struct stat out, in;
+
+	if (!path || !input || !strcmp(path, "-") || stat(path, &out) < 0 || !S_ISREG(out.st_mode))
+		return 0;
+	if ((strcmp(input, "-") ? stat(input, &in) : fstat(STDIN_FILENO, &in)) < 0)
+		return 0;
+	if (out.st_dev != in.st_dev || out.st_ino != in.st_ino)
+		return 0;
+	return vmt_diag_printf(diag, VMT_E_USAGE, 0, "give --output another name",
+			       "%s is the input: it is not overwritten", path);
 }
 
 int vmt_output_commit(struct vmt_output *out, struct vmt_diag *diag)

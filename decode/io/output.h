@@ -12,9 +12,9 @@
 /*
  * A file that is being created: mode 0600, exclusively, never through a symbolic link. With force,
  * a new file is made beside the existing one under a temporary name and vmt_output_commit renames
- * it over the old, which until then stays as it is (an old symbolic link is replaced itself, its
- * target is not touched). A terminal, /dev/null or FIFO is written to as it is: nothing is lost.
- * A folder, a block device or a socket is never replaced.
+ * it over the old, which until then stays as it is. A terminal, /dev/null or FIFO is written to as
+ * it is: nothing is lost. A symbolic link, a folder, a block device or a socket is refused, with
+ * force as well.
  */
 struct vmt_output {
 	const struct vmt_io_ops *ops;
@@ -31,6 +31,13 @@ struct vmt_output {
  */
 int vmt_output_open(struct vmt_output *out, const char *path, bool force,
 		    const struct vmt_io_ops *ops, struct vmt_diag *diag);
+
+/*
+ * Whether both names are one regular file (also by a hard or symbolic link); "-" is standard input
+ * for `input` and nothing for `path`. Such an output would destroy its own input: VMT_E_USAGE with
+ * diag, else 0. Call before vmt_output_open.
+ */
+int vmt_output_not_input(const char *path, const char *input, struct vmt_diag *diag);
 
 /* Puts the file at its path; it stays open. A file that is there already: nothing to do. */
 int vmt_output_commit(struct vmt_output *out, struct vmt_diag *diag);

@@ -250,7 +250,7 @@ static void on_entry(struct vmt_join *join, struct join_thread *t, const struct 
 	join_send(join, &event);
 }
 
-static void build_exit(struct vmt_event *exit, enum join_wait *wait, const struct vmt_rec *rec,
+static void build_exit(struct vmt_event *exit, enum vmt_key_wait *wait, const struct vmt_rec *rec,
 		       const struct join_thread *t)
 {
 	join_event_begin(exit, VMT_EVENT_EXIT, rec, t);
@@ -264,17 +264,17 @@ static void build_exit(struct vmt_event *exit, enum join_wait *wait, const struc
 /* The MSR of a write that SVM's fast path handled before it told of the exit. */
 static void use_early_key(struct join_thread *t)
 {
-	if (t->wait == JOIN_WAIT_MSR && t->early.kind == VMT_KEY_MSR &&
+	if (t->wait == VMT_KEY_WAIT_MSR && t->early.kind == VMT_KEY_MSR &&
 	    t->early.access == t->exit.key.access) {
 		t->exit.key = t->early;
-		t->wait = JOIN_WAIT_NONE;
+		t->wait = VMT_KEY_WAIT_NONE;
 	}
 	t->early.kind = VMT_KEY_NONE;
 }
 
 static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const struct vmt_rec *rec)
 {
-	enum join_wait wait;
+	enum vmt_key_wait wait;
 
 	learn_vcpu(t, rec, rec->u.exit.vcpu_id);
 	if (t->side == JOIN_SIDE_HOST && !t->after_loss)
@@ -298,7 +298,7 @@ static void on_exit_rec(struct vmt_join *join, struct join_thread *t, const stru
 static void on_untracked(struct vmt_join *join, const struct vmt_rec *rec)
 {
 	struct vmt_event event;
-	enum join_wait wait;
+	enum vmt_key_wait wait;
 
 	join->counts.untracked++;
 	if (rec->kind == VMT_REC_KVM_EXIT) {
@@ -375,15 +375,14 @@ static void see_nested(struct vmt_join *join, struct join_thread *t, const struc
 /* The guest's own words on why it left, in front of what KVM knows: a VMGEXIT. */
 static void see_vmgexit(struct join_thread *t, const struct vmt_rec *rec)
 {
-	enum join_wait wait = JOIN_WAIT_NONE;
+	enum vmt_key_wait wait = VMT_KEY_WAIT_NONE;
 
 	if (!t)
 		return;
 	t->is_protected = true;
 	if (!t->open || !(rec->flags & VMT_REC_HAS_REASON) || t->exit.key.kind != VMT_KEY_NONE)
 		return;
-	join_exit_svm_key(&t->exit, &wait, rec->u.exit.reason, rec->u.exit.info1,
-			  rec->u.exit.info2);
+	wait = vmt_exit_key_svm(&t->exit, rec->u.exit.reason, rec->u.exit.info1, rec->u.exit.info2);
 	t->wait = (uint8_t)wait;
 }
 

@@ -17,8 +17,6 @@
  */
 struct vmt_join;
 
-typedef void vmt_event_fn(void *context, const struct vmt_event *event);
-
 /* catalog gives names to NOTE events and must outlive the join. NULL when memory is short. */
 struct vmt_join *vmt_join_new(const struct vmt_catalog *catalog, vmt_event_fn *emit, void *context);
 void vmt_join_free(struct vmt_join *join);

@@ -2,6 +2,7 @@
 #ifndef VMT_KVM_JOIN_PRIVATE_H
 #define VMT_KVM_JOIN_PRIVATE_H
 
+#include "decode/base/exit_key.h"
 #include "decode/kvm/join.h"
 
 /* The pieces of the join: threads (join_threads.c), sub-keys (join_exit.c), parts (join_parts.c),
@@ -20,16 +21,6 @@ enum join_cpu {
 	JOIN_ON_CPU,
 	JOIN_BLOCKED,  /* off, not runnable */
 	JOIN_RUNNABLE, /* off, runnable */
-};
-
-/* Which following record may give an open exit its sub-key. */
-enum join_wait {
-	JOIN_WAIT_NONE,
-	JOIN_WAIT_MSR,
-	JOIN_WAIT_GPA,
-	JOIN_WAIT_CPUID,
-	JOIN_WAIT_HYPERCALL,
-	JOIN_WAIT_ANY, /* the reason is not one that has a sub-key of its own */
 };
 
 /* A stretch in which the thread was off the CPU for off_ns; less than its length where several
@@ -53,7 +44,7 @@ struct join_thread {
 	uint64_t loss_epoch; /* losses up to this one are applied */
 	uint8_t side;	     /* enum join_side */
 	uint8_t cpu_state;   /* enum join_cpu */
-	uint8_t wait;	     /* enum join_wait of the open exit */
+	uint8_t wait;	     /* enum vmt_key_wait of the open exit */
 	bool has_domain;
 	bool open;	      /* `exit` waits for its entry */
 	bool uncertain;	      /* the open exit was touched while records may be missing */
@@ -97,10 +88,7 @@ void join_thread_reset(struct join_thread *t);
 
 /* ---- join_exit.c ---- */
 /* Fills reason, qualification, vector and sub-key, as far as the record itself has them. */
-void join_exit_fill(struct vmt_event *exit, enum join_wait *wait, const struct vmt_rec *rec);
-/* Sub-key that an SVM exit code and its EXITINFO give. */
-void join_exit_svm_key(struct vmt_event *exit, enum join_wait *wait, uint32_t code, uint64_t info1,
-		       uint64_t info2);
+void join_exit_fill(struct vmt_event *exit, enum vmt_key_wait *wait, const struct vmt_rec *rec);
 /* What a later record adds to the open exit. */
 void join_exit_refine(struct join_thread *t, const struct vmt_rec *rec, const struct vmt_key *key);
 

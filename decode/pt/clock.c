@@ -74,6 +74,19 @@ static bool from_guest(const struct vmt_pt_clock *clock, uint64_t packet,
 	return vmx_tsc_to_host(&scale, ticks, first, last);
 }
 
+bool vmt_pt_clock_convert(const struct vmt_pt_clock *clock, uint64_t payload, enum vmt_pt_mode mode,
+			  const struct vmx_tsc_map *map, uint64_t *first, uint64_t *last)
+{
+	uint64_t near;
+
+	if (mode == VMT_PT_MODE_NONROOT)
+		return map && from_guest(clock, payload, map, first, last);
+	if (mode != VMT_PT_MODE_ROOT)
+		return false;
+	*first = *last = host_near(clock, &near) ? widen(payload, near) : payload;
+	return true;
+}
+
 /* Whether a TSC below the time known is taken: false to ignore it. */
 static bool accept_older(struct vmt_pt_clock *clock, uint64_t first, uint64_t last, bool guest)
 {
@@ -101,16 +114,13 @@ static void take_tsc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p,
 		     enum vmt_pt_mode mode, const struct vmx_tsc_map *map)
 {
 	bool guest = mode == VMT_PT_MODE_NONROOT;
-	uint64_t first, last, near;
+	uint64_t first, last;
 
 	clock->has_root_tsc = false;
-	if (mode == VMT_PT_MODE_UNKNOWN || (guest && !map) ||
-	    (guest && !from_guest(clock, p->payload, map, &first, &last))) {
+	if (!vmt_pt_clock_convert(clock, p->payload, mode, map, &first, &last)) {
 		clock->ignored++;
 		return;
 	}
-	if (!guest)
-		first = last = host_near(clock, &near) ? widen(p->payload, near) : p->payload;
 	if (clock->known && last < clock->low && !accept_older(clock, first, last, guest))
 		return;
 	clock->older_tscs = 0;

@@ -111,6 +111,13 @@ void vmt_pt_clock_init(struct vmt_pt_clock *clock, const struct vmt_pt_clock_par
 void vmt_pt_clock_packet(struct vmt_pt_clock *clock, const struct vmt_pt_packet *packet,
 			 enum vmt_pt_mode mode, const struct vmx_tsc_map *map);
 
+/*
+ * The host TSC values that a TSC packet may stand for, nearest to the time known. False when there
+ * are none, or the mode is not known.
+ */
+bool vmt_pt_clock_convert(const struct vmt_pt_clock *clock, uint64_t payload, enum vmt_pt_mode mode,
+			  const struct vmx_tsc_map *map, uint64_t *first, uint64_t *last);
+
 /* Packets were lost here (OVF, bad bytes, a gap between AUX pieces). */
 void vmt_pt_clock_lost(struct vmt_pt_clock *clock);
 

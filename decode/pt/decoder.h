@@ -8,7 +8,6 @@
 
 #include "decode/base/event.h"
 #include "decode/base/item.h"
-#include "decode/kvm/join.h"
 #include "decode/pt/clock.h"
 #include "decode/pt/errata.h"
 #include "decode/pt/packet.h"
@@ -53,8 +52,12 @@ void vmt_pt_decoder_free(struct vmt_pt_decoder *decoder);
 
 /* Decodes a piece that follows the one before without a gap. */
 void vmt_pt_decoder_feed(struct vmt_pt_decoder *decoder, const uint8_t *bytes, size_t len);
-/* The next piece does not follow the last one (lost AUX data, new buffer): state becomes unsure. */
+/*
+ * The next piece does not follow the last one (lost AUX data, new buffer): state becomes unsure. It
+ * begins with a whole packet; where that is not certain, seek: nothing before the next PSB counts.
+ */
 void vmt_pt_decoder_gap(struct vmt_pt_decoder *decoder);
+void vmt_pt_decoder_seek(struct vmt_pt_decoder *decoder);
 /* The end: an unfinished packet is truncated, an open exit goes out without a duration. */
 void vmt_pt_decoder_end(struct vmt_pt_decoder *decoder);
 

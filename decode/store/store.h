@@ -59,6 +59,16 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
 		     const struct vmt_store_options *options, struct vmt_diag *diag);
 
 /*
+ * The same, but a file that is to be replaced is there until vmt_store_commit or vmt_store_finish
+ * takes its place.
+ */
+int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
+			  const struct vmt_store_options *options, struct vmt_diag *diag);
+
+/* Puts the file at its path; nothing to do when it is there. Errors of vmt_output_commit. */
+int vmt_store_commit(struct vmt_store_writer *writer, struct vmt_diag *diag);
+
+/*
  * Appends one chunk; the payload is given in up to 4 parts (a ring that wraps) and is copied at
  * most once, by the write. time_first/last: perf clock, 0 when the chunk has none. VMT_E_FULL: no
  * space, limit or guard; nothing of this chunk is then in the file (a partial write is cut off
@@ -114,6 +124,9 @@ int vmt_store_finish(struct vmt_store_writer *writer, struct vmt_diag *diag);
 
 /* Closes without an end (as after a crash). */
 void vmt_store_abandon(struct vmt_store_writer *writer);
+
+/* Closes and removes the new file; one that it was to replace stays. */
+void vmt_store_discard(struct vmt_store_writer *writer);
 
 /* ---- reading ---- */
 

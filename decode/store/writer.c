@@ -86,6 +86,11 @@ int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
 	return 0;
 }
 
+int vmt_store_commit(struct vmt_store_writer *w, struct vmt_diag *diag)
+{
+	return vmt_output_commit(&w->out, diag);
+}
+
 int vmt_store_create(struct vmt_store_writer **out, const char *path,
 		     const struct vmt_store_options *options, struct vmt_diag *diag)
 {
@@ -93,10 +98,15 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
 
 	if (err)
 		return err;
-	err = vmt_output_commit(&(*out)->out, diag);
+	err = vmt_store_commit(*out, diag);
 	if (err)
 		vmt_store_discard(*out);
 	return err;
+}
+
+int vmt_store_commit(struct vmt_store_writer *w, struct vmt_diag *diag)
+{
+	return vmt_output_commit(&w->out, diag);
 }
 
 static bool free_space_refuses(struct vmt_store_writer *w)

@@ -66,15 +66,6 @@ int vmt_store_put(struct vmt_store_writer *w, const struct vmt_store_chunk *chun
 		  struct vmt_diag *diag);
 
 /*
- * writer.c: vmt_store_create, but a file that is to be replaced is there until vmt_store_finish
- * takes its place.
- */
-int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
-			  const struct vmt_store_options *options, struct vmt_diag *diag);
-/* Closes and removes the file. */
-void vmt_store_discard(struct vmt_store_writer *w);
-
-/*
  * reserve.c: allocates blocks for `need` bytes and for what must always have room behind them.
  * VMT_E_FULL with w->refusal set, or 0 (also where the file system cannot allocate ahead).
  */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/base/json_bound.h"
+
 #define DUMP_FLAGS (JSON_COMPACT | JSON_PRESERVE_ORDER)
 
 static json_t *text_or_null(const char *text)
@@ -140,12 +142,18 @@ static json_t *replayed_domains(const json_t *recorded, const struct vmt_domains
 	return list;
 }
 
+/* A text out of a file of anyone; NULL when it is no JSON or has too many values. */
+static json_t *parse(const void *json, size_t len)
+{
+	return vmt_json_is_bounded(json, len) ? json_loadb(json, len, 0, NULL) : NULL;
+}
+
 char *vmt_document_replay(const char *base_json, const char *recorded, size_t recorded_len,
 			  const struct vmt_domains *domains)
 {
 	static const char *const kept[] = { "host", "clock", "start_ns", "has_switches" };
 	json_t *doc = json_loads(base_json, 0, NULL);
-	json_t *old = json_loadb(recorded, recorded_len, 0, NULL);
+	json_t *old = parse(recorded, recorded_len);
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		json_t *value = json_object_get(old, kept[i]);
@@ -172,7 +180,7 @@ char *vmt_document_mark(uint64_t time_ns, uint32_t domain, const char *name, con
 
 bool vmt_document_mark_name(const void *json, size_t len, char *name, size_t size)
 {
-	json_t *doc = json_loadb(json, len, 0, NULL);
+	json_t *doc = parse(json, len);
 	const char *text = json_string_value(json_object_get(doc, "name"));
 	bool ok = text && strlen(text) < size;
 
@@ -184,7 +192,7 @@ bool vmt_document_mark_name(const void *json, size_t len, char *name, size_t siz
 
 static uint64_t number_of(const void *json, size_t len, const char *key)
 {
-	json_t *doc = json_loadb(json, len, 0, NULL);
+	json_t *doc = parse(json, len);
 	json_int_t value = json_integer_value(json_object_get(doc, key));
 
 	json_decref(doc);

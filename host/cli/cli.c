@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/cli/text.h"
+
 static const struct {
 	enum vmt_err code;
 	enum vmt_exit_status status;
@@ -17,24 +19,17 @@ static const struct {
 	{ VMT_E_TRUNCATED, VMT_STATUS_LOSS },
 };
 
-/* Text that may come from a file, a guest or a name: control characters become '?'. */
-static void put_safe(const char *text)
-{
-	for (; *text; text++)
-		fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, stderr);
-}
-
 static void put_line(const char *prefix, const char *text)
 {
 	fputs(prefix, stderr);
-	put_safe(text);
+	vmt_text_put(stderr, text);
 	fputc('\n', stderr);
 }
 
 int vmt_cli_fail(const struct vmt_diag *diag)
 {
 	fputs("vmtrace: error: ", stderr);
-	put_safe(diag->what[0] ? diag->what : "unknown error");
+	vmt_text_put(stderr, diag->what[0] ? diag->what : "unknown error");
 	if (diag->has_offset)
 		fprintf(stderr, " (at offset %llu)", (unsigned long long)diag->offset);
 	fputc('\n', stderr);

@@ -10,6 +10,7 @@
 #include "decode/analyze/input.h"
 #include "decode/analyze/report.h"
 #include "decode/base/diag.h"
+#include "decode/base/vcpu_set.h"
 
 /*
  * The command line: one table of options (options.c) and one of verbs (verbs.c) feed the parser,
@@ -43,8 +44,8 @@ struct vmt_cli {
 	bool all;
 	pid_t pids[VMT_CLI_LIST_MAX];
 	size_t nr_pids;
-	const char *vcpu_list;
-	uint64_t vcpu_mask; /* all ones: no --vcpu */
+	const char *vcpu_list;	   /* --vcpu as written, NULL: all */
+	struct vmt_vcpu_set vcpus; /* what it names; see vmt_cli_wants_vcpu */
 	const char *input;
 	const char *output;
 	bool force;
@@ -72,6 +73,12 @@ struct vmt_cli {
 	size_t nr_args;
 	char **command; /* after --, NULL terminated, or NULL */
 };
+
+/* Whether --vcpu names a vCPU; without --vcpu all are wanted. */
+static inline bool vmt_cli_wants_vcpu(const struct vmt_cli *cli, uint64_t vcpu)
+{
+	return !cli->vcpu_list || vmt_vcpu_set_has(&cli->vcpus, vcpu);
+}
 
 typedef int vmt_verb_fn(struct vmt_cli *cli);
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/analyze/verdicts.h"
 #include "decode/base/key.h"
 #include "host/cli/cli.h"
 #include "vmx/exit.h"
@@ -64,6 +65,8 @@ void vmt_explain_end(struct vmt_explain *e, bool print);
 /* Answers about one thing. Each fills *a completely. */
 void vmt_explain_exit(struct vmt_answer *a, bool is_svm, uint32_t number);
 void vmt_explain_key(struct vmt_answer *a, const struct vmt_key *key);
+/* A finding of the report. */
+void vmt_explain_finding(struct vmt_answer *a, const struct vmt_verdict_words *words);
 /* An exit with its details. */
 struct vmt_exit_details {
 	bool is_svm;

@@ -13,7 +13,8 @@ struct finds {
 	size_t count;
 	bool more;
 	struct find {
-		bool is_exit, is_svm;
+		const struct vmt_verdict_words *finding; /* or */
+		bool is_exit, is_svm;			 /* or a key */
 		uint32_t exit_number;
 		struct vmt_key key;
 	} items[FINDS_MAX];
@@ -46,7 +47,9 @@ static void add_key(struct finds *finds, enum vmt_key_kind kind, uint64_t number
 
 static void answer_of(struct vmt_answer *a, const struct find *f)
 {
-	if (f->is_exit)
+	if (f->finding)
+		vmt_explain_finding(a, f->finding);
+	else if (f->is_exit)
 		vmt_explain_exit(a, f->is_svm, f->exit_number);
 	else
 		vmt_explain_key(a, &f->key);
@@ -156,6 +159,19 @@ static void find_in_tables(struct finds *finds, enum match match, const char *pr
 	}
 }
 
+static void find_findings(struct finds *finds, enum match match, const char *name)
+{
+	size_t count;
+	const struct vmt_verdict_words *words = vmt_verdict_words(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct find *f = matches(match, words[i].id, name) ? add_find(finds) : NULL;
+
+		if (f)
+			*f = (struct find){ .finding = &words[i] };
+	}
+}
+
 static void find_all(struct finds *finds, enum match match, const char *prefix, const char *name)
 {
 	finds->count = 0;
@@ -165,6 +181,8 @@ static void find_all(struct finds *finds, enum match match, const char *prefix, 
 	if (in_search(prefix, "msr"))
 		find_msrs(finds, match, name);
 	find_in_tables(finds, match, prefix, name);
+	if (in_search(prefix, "finding"))
+		find_findings(finds, match, name);
 }
 
 /* ---- answers ---- */

@@ -182,7 +182,8 @@ static void explain_msr(struct vmt_answer *a, const struct vmt_key *key)
 		vmt_answer_text(a, "range", text);
 	}
 	vmt_answer_fixed(a, "source", row->source);
-	vmt_answer_fixed(a, "advice", row->advice);
+	if (!vmt_verdict_key_remedy(key))
+		vmt_answer_fixed(a, "advice", row->advice);
 }
 
 static void explain_gpa(struct vmt_answer *a, const struct vmt_key *key)
@@ -200,7 +201,7 @@ static void explain_gpa(struct vmt_answer *a, const struct vmt_key *key)
 static void explain_vector(struct vmt_answer *a, const struct vmt_key *key)
 {
 	a->known = key->number >= 32 || a->name[0];
-	snprintf(a->title, sizeof(a->title), "%s, vector %" PRIu64 " (0x%" PRIx64 ")",
+	snprintf(a->title, sizeof(a->title), "%s (vector %" PRIu64 ", 0x%" PRIx64 ")",
 		 key->number < 32 ? "exception or NMI" : "external interrupt or IPI", key->number,
 		 key->number);
 	vmt_answer_fixed(a, "linux", MEANING(linux_vectors, key->number));
@@ -296,6 +297,7 @@ void vmt_explain_key(struct vmt_answer *a, const struct vmt_key *key)
 		a->kind = key_kinds[i].name;
 		access_field(a, key->access);
 		key_kinds[i].explain(a, key);
+		vmt_answer_fixed(a, "advice", vmt_verdict_key_remedy(key));
 	}
 	if (!a->known) {
 		snprintf(text, sizeof(text), "%s", a->title[0] ? a->title : a->name);
@@ -303,6 +305,18 @@ void vmt_explain_key(struct vmt_answer *a, const struct vmt_key *key)
 		a->name[0] = '\0';
 		a->nr_fields = 1;
 	}
+}
+
+/* ---- findings ---- */
+
+void vmt_explain_finding(struct vmt_answer *a, const struct vmt_verdict_words *words)
+{
+	memset(a, 0, sizeof(*a));
+	a->kind = "finding";
+	snprintf(a->what, sizeof(a->what), "finding:%s", words->id);
+	set_name(a, words->brief);
+	snprintf(a->title, sizeof(a->title), "%s", words->meaning);
+	vmt_answer_fixed(a, "advice", words->remedy);
 }
 
 /* ---- qualifications ---- */

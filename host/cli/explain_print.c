@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host/cli/explain.h"
+#include "host/cli/text.h"
 
 #define COLUMNS	     80
 #define LABEL_COLUMN 2
@@ -102,17 +103,19 @@ static void print_text(const struct vmt_answer *a)
 	}
 }
 
-/* How much of a title goes into `left` columns: whole words, nothing from a bracket on. */
-static size_t title_part(const char *title, size_t left)
+/* Of a title what goes into `left` columns: whole words, nothing from a bracket on. */
+static void print_title_part(const char *title, int blanks, size_t left)
 {
 	const char *bracket = strstr(title, " (");
 	size_t len = bracket ? (size_t)(bracket - title) : strlen(title);
+	bool cut = len > left;
 
-	if (len <= left)
-		return len;
-	for (len = left; len && title[len] != ' '; len--)
-		;
-	return len;
+	if (cut) {
+		for (len = left > 3 ? left - 3 : 0; len && title[len] != ' '; len--)
+			;
+	}
+	if (len)
+		printf("%*s%.*s%s", blanks, "", (int)len, title, cut ? "..." : "");
 }
 
 static void print_line(const struct vmt_answer *a)
@@ -124,8 +127,7 @@ static void print_line(const struct vmt_answer *a)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(a->kind, kinds[i]) != 0 || column >= COLUMNS)
 			continue;
-		printf("%*s%.*s", column - used, "",
-		       (int)title_part(a->title, (size_t)(COLUMNS - 1 - column)), a->title);
+		print_title_part(a->title, column - used, (size_t)(COLUMNS - column));
 	}
 	putchar('\n');
 }
@@ -222,10 +224,9 @@ void vmt_explain_end(struct vmt_explain *e, bool print)
 	if (!e->results)
 		return;
 	doc = json_pack("{s:s,s:o}", "schema", "vmtrace-explain/1", "results", e->results);
-	if (print) {
-		json_dumpf(doc, stdout, JSON_INDENT(2));
-		putchar('\n');
-	}
-	json_decref(doc);
+	if (print)
+		vmt_text_put_json(doc, JSON_INDENT(2));
+	else
+		json_decref(doc);
 	e->results = NULL;
 }

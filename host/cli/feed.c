@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
@@ -26,8 +25,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 }
 
 /*
- * A file that is to be replaced is put in place at once: later, without root, the folder may not
- * be writable any more.
+ * For root a file that is to be replaced is put in place at once: later, without root, the folder
+ * may not be writable any more. For others the old one stays until the new one is whole.
  */
 static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 {
@@ -38,11 +37,16 @@ static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 	if (!feed->out)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
 	if (path && strcmp(path, "-") != 0) {
+		err = vmt_output_not_input(path, feed->path, diag);
+		if (!err)
+			err = vmt_output_not_input(path, feed->cli->guest_kallsyms, diag);
+		if (err)
+			return err;
 		err = vmt_output_open(&feed->file, path, feed->cli->force, NULL, diag);
 		if (err)
 			return err;
 		feed->has_file = true;
-		err = vmt_output_commit(&feed->file, diag);
+		err = geteuid() ? 0 : vmt_output_commit(&feed->file, diag);
 		if (err)
 			return err;
 		fd = feed->file.fd;
@@ -174,7 +178,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	for (size_t n = 0; n < cli->nr_pids; n++)
 		vmt_filter_add_pid(&feed->filter, (uint32_t)cli->pids[n]);
 	feed->filter.by_vcpu = cli->vcpu_list != NULL;
-	feed->filter.vcpus = cli->vcpu_mask;
+	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
 	return check_domains(feed);
@@ -220,8 +224,8 @@ void vmt_feed_close(struct vmt_feed *feed)
 		vmt_input_close(feed->input);
 	if (feed->reader)
 		vmt_reader_close(feed->reader);
-	if (feed->has_file)
-		vmt_output_close(&feed->file);
+	if (feed->has_file) /* not finished: half an output is none */
+		vmt_output_discard(&feed->file);
 	vmt_kallsyms_free(feed->symbols);
 	free(feed->out);
 }
@@ -236,27 +240,4 @@ static const char *find_symbol(void *context, uint64_t guest_rip, uint64_t *offs
 vmt_symbol_fn *vmt_feed_symbols(const struct vmt_feed *feed)
 {
 	return feed->symbols ? find_symbol : NULL;
-}
-
-bool vmt_feed_color(const struct vmt_feed *feed)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if (feed->cli->color)
-		return feed->cli->color == 1;
-	return isatty(feed->out->fd) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
-}
-
-/* The terminal's width; elsewhere COLUMNS, else the narrowest. */
-unsigned int vmt_feed_width(const struct vmt_feed *feed)
-{
-	struct winsize size;
-	const char *columns = getenv("COLUMNS");
-	unsigned long n;
-
-	if (isatty(feed->out->fd) && ioctl(feed->out->fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	n = columns ? strtoul(columns, NULL, 10) : 0;
-	return n > 0 && n < 10000 ? (unsigned int)n : 80;
 }

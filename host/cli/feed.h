@@ -63,8 +63,4 @@ vmt_symbol_fn *vmt_feed_symbols(const struct vmt_feed *feed);
 /* Whether loss is beyond the limit, in percent of bytes and of records. */
 bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent);
 
-/* Whether text goes out in colour, and how wide it may be. */
-bool vmt_feed_color(const struct vmt_feed *feed);
-unsigned int vmt_feed_width(const struct vmt_feed *feed);
-
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "host/cli/options.h"
 
@@ -17,6 +19,19 @@ static int flush_output(int status)
 	return status;
 }
 
+/*
+ * A standard descriptor that was closed is opened the wrong way round: its number is not given to
+ * a capture, which a message would then damage, and reading or writing it fails.
+ */
+static void occupy_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(VMT_STATUS_FAILURE);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct vmt_cli cli;
@@ -24,6 +39,7 @@ int main(int argc, char **argv)
 	bool done;
 	int status;
 
+	occupy_standard_descriptors();
 	/* A reader that goes away (| head) ends the program quietly. */
 	signal(SIGPIPE, SIG_DFL);
 	/* Numbers are written and read with a point whatever the locale; no setlocale on purpose.

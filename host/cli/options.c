@@ -22,12 +22,10 @@ static bool read_domain(struct vmt_cli *cli, const char *value, const char **why
 static bool read_pid(struct vmt_cli *cli, const char *value, const char **why)
 {
 	char *end;
-	long pid;
+	uint64_t pid;
 
-	errno = 0;
-	pid = strtol(value, &end, 0);
 	*why = "a process id";
-	if (errno || *end || end == value || pid <= 0 || pid > 0x7fffffff)
+	if (!vmt_cli_number(value, &pid, &end) || *end || !pid || pid > 0x7fffffff)
 		return false;
 	*why = "at most 64 processes";
 	if (cli->nr_pids == VMT_CLI_LIST_MAX)
@@ -36,36 +34,32 @@ static bool read_pid(struct vmt_cli *cli, const char *value, const char **why)
 	return true;
 }
 
-/* "0,2-3": numbers below 64. */
+/* "0,2-3" */
 static bool read_vcpus(struct vmt_cli *cli, const char *value, const char **why)
 {
+	struct vmt_vcpu_set set = { { 0 } };
 	const char *p = value;
-	uint64_t mask = 0;
 
-	*why = "numbers and ranges below 64, as in 0,2-3";
+	*why = "numbers and ranges from 0 to 1023 in C syntax, as in 0,2-3";
 	do {
 		char *end;
-		unsigned long first, last;
+		uint64_t first, last;
 
-		if (*p < '0' || *p > '9')
+		if (!vmt_cli_number(p, &first, &end))
 			return false;
-		first = last = strtoul(p, &end, 10);
-		if (*end == '-') {
-			p = end + 1;
-			if (*p < '0' || *p > '9')
-				return false;
-			last = strtoul(p, &end, 10);
-		}
-		if (last < first || last > 63)
+		last = first;
+		if (*end == '-' && !vmt_cli_number(end + 1, &last, &end))
 			return false;
-		for (unsigned long n = first; n <= last; n++)
-			mask |= UINT64_C(1) << n;
+		if (last < first || last >= VMT_VCPU_SET_MAX)
+			return false;
+		for (uint64_t n = first; n <= last; n++)
+			vmt_vcpu_set_add(&set, n);
 		p = end;
 	} while (*p++ == ',');
 	if (p[-1])
 		return false;
 	cli->vcpu_list = value;
-	cli->vcpu_mask = mask;
+	cli->vcpus = set;
 	return true;
 }
 
@@ -177,12 +171,10 @@ static bool read_fail_on(struct vmt_cli *cli, const char *value, const char **wh
 static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
 {
 	char *end;
-	unsigned long frac;
+	uint64_t frac;
 
-	errno = 0;
-	frac = strtoul(value, &end, 0);
 	*why = "the number of fraction bits, 1 to 63 (48 on VMX, 32 on SVM)";
-	if (errno || *end || end == value || frac < 1 || frac > 63)
+	if (!vmt_cli_number(value, &frac, &end) || *end || frac < 1 || frac > 63)
 		return false;
 	cli->frac = (unsigned int)frac;
 	cli->has_frac = true;

@@ -62,6 +62,12 @@ bool vmt_verb_takes(const struct vmt_verb_row *verb, const struct vmt_option_row
 int vmt_cli_parse(struct vmt_cli *cli, int argc, char **argv, const struct vmt_verb_row **verb,
 		  bool *done);
 
+/*
+ * Reads the number in C syntax (17, 0x11, 021) that text begins with, without sign or space before
+ * it; *end is behind it. False when there is none or it is above 2^64-1.
+ */
+bool vmt_cli_number(const char *text, uint64_t *number, char **end);
+
 /* Help texts on standard output. */
 void vmt_help_print(void);
 void vmt_help_verb_print(const struct vmt_verb_row *verb);

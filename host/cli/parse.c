@@ -2,6 +2,7 @@
 /*
  * Reads the command line by the tables of options.c and verbs.c. Options may stand before or after
  * the verb and between arguments; `--name value` and `--name=value`, `-n value` and `-nvalue`.
+ * After `--` all are arguments, or the command of a verb that takes one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +20,24 @@ struct scan {
 	bool want_help, want_version;
 };
 
-static bool read_u64(const char *text, uint64_t *out, char **end)
+bool vmt_cli_number(const char *text, uint64_t *number, char **end)
 {
 	errno = 0;
 	if (*text < '0' || *text > '9')
 		return false;
-	*out = strtoull(text, end, 0);
-	return !errno && *end != text;
+	*number = strtoull(text, end, 0);
+	return !errno;
+}
+
+static bool read_i64(const char *text, int64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	if (text[*text == '-'] < '0' || text[*text == '-'] > '9')
+		return false;
+	*out = strtoll(text, &end, 0);
+	return !errno && !*end;
 }
 
 static bool read_size(const char *text, uint64_t *out)
@@ -34,7 +46,7 @@ static bool read_size(const char *text, uint64_t *out)
 	const char *unit;
 	char *end;
 
-	if (!read_u64(text, out, &end))
+	if (!vmt_cli_number(text, out, &end))
 		return false;
 	if (!*end)
 		return true;
@@ -98,12 +110,10 @@ static bool store(struct vmt_cli *cli, const struct vmt_option_row *row, const c
 		return *value != '\0';
 	case VMT_OPT_U64:
 		*why = "a number in C syntax, 0 to 2^64-1";
-		return read_u64(value, (uint64_t *)(void *)member, &end) && !*end;
+		return vmt_cli_number(value, (uint64_t *)(void *)member, &end) && !*end;
 	case VMT_OPT_I64:
 		*why = "a signed number in C syntax, -2^63 to 2^63-1";
-		errno = 0;
-		*(int64_t *)(void *)member = strtoll(value, &end, 0);
-		return !errno && !*end && end != value;
+		return read_i64(value, (int64_t *)(void *)member);
 	case VMT_OPT_SIZE:
 		*why = "a size such as 64M or 4G";
 		return read_size(value, (uint64_t *)(void *)member);
@@ -125,15 +135,29 @@ static int bad_value(const struct vmt_cli *cli, const struct vmt_option_row *row
 	return vmt_cli_usage(cli, what, why);
 }
 
+/* A file that is named twice: the first one would be passed over without a word. */
+static bool is_second_file(const struct vmt_cli *cli, const struct vmt_option_row *row)
+{
+	const void *member = (const char *)cli + row->member;
+
+	return row->kind == VMT_OPT_TEXT && row->words && !strcmp(row->words, "@file") &&
+	       *(const char *const *)member;
+}
+
 static int take(struct scan *s, const struct vmt_option_row *row, const char *value)
 {
 	const char *why = "";
+	char what[64];
 
+	if (is_second_file(s->cli, row)) {
+		snprintf(what, sizeof(what), "--%s is given twice", row->name);
+		return vmt_cli_usage(s->cli, what, "it takes one file");
+	}
 	if (!strcmp(row->name, "help"))
 		s->want_help = true;
 	else if (!strcmp(row->name, "version"))
 		s->want_version = true;
-	else if (!store(s->cli, row, value, &why))
+	else if (!store(s->cli, row, value ? value : "", &why))
 		return bad_value(s->cli, row, value, why);
 	if (row->has_member)
 		*(bool *)(void *)((char *)s->cli + row->has_member) = true;
@@ -205,13 +229,15 @@ static int option(struct scan *s, char **argv, int *i, int argc)
 	return take(s, row, value);
 }
 
+#define NO_TYPO 99u
+
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[32];
 	size_t n = strlen(b);
 
 	if (n >= 32 || strlen(a) >= 32)
-		return 99;
+		return NO_TYPO;
 	for (size_t j = 0; j <= n; j++)
 		row[j] = (unsigned int)j;
 	for (size_t i = 1; a[i - 1]; i++) {
@@ -232,17 +258,31 @@ static unsigned int distance(const char *a, const char *b)
 	return row[n];
 }
 
+/*
+ * NO_TYPO unless the word may be meant: two changes at most, fewer than half of its letters, and
+ * the first letter is right (export and import are not report, top is not stop).
+ */
+static unsigned int typo_distance(const char *word, const char *meant)
+{
+	unsigned int d = distance(word, meant);
+
+	return d <= 2 && 2 * d < strlen(word) && word[0] == meant[0] ? d : NO_TYPO;
+}
+
 static int unknown_verb(const struct scan *s, const char *name)
 {
 	char what[200], cure[200] = "vmtrace --help lists the verbs";
+	unsigned int nearest = NO_TYPO;
 	size_t count;
 	const struct vmt_verb_row *rows = vmt_verbs(&count);
 
 	snprintf(what, sizeof(what), "no verb '%.100s'", name);
 	for (size_t i = 0; i < count; i++) {
-		if (distance(name, rows[i].name) <= 2) {
+		unsigned int d = typo_distance(name, rows[i].name);
+
+		if (d < nearest) {
+			nearest = d;
 			snprintf(cure, sizeof(cure), "did you mean 'vmtrace %s'?", rows[i].name);
-			break;
 		}
 	}
 	return vmt_cli_usage(s->cli, what, cure);
@@ -314,21 +354,24 @@ int vmt_cli_parse(struct vmt_cli *cli, int argc, char **argv, const struct vmt_v
 {
 	struct scan s = { .cli = cli };
 	int status = VMT_STATUS_OK;
+	bool ended = false; /* by --: what follows is no option */
 
 	memset(cli, 0, sizeof(*cli));
-	cli->vcpu_mask = UINT64_MAX;
 	*done = false;
 	for (int i = 1; i < argc && !status; i++) {
-		if (!strcmp(argv[i], "--")) {
-			if (!s.verb || !s.verb->takes_command)
-				return vmt_cli_usage(cli, "only record takes -- COMMAND", NULL);
-			cli->command = argv + i + 1;
-			if (!*cli->command)
-				return vmt_cli_usage(cli, "no command after --", NULL);
-			break;
+		if (!ended && !strcmp(argv[i], "--")) {
+			ended = true;
+			if (s.verb && s.verb->takes_command) {
+				cli->command = argv + i + 1;
+				if (!*cli->command)
+					return vmt_cli_usage(cli, "no command after --", NULL);
+				break;
+			}
+		} else if (!ended && is_option(&s, argv[i])) {
+			status = option(&s, argv, &i, argc);
+		} else {
+			status = argument(&s, argv[i]);
 		}
-		status =
-			is_option(&s, argv[i]) ? option(&s, argv, &i, argc) : argument(&s, argv[i]);
 	}
 	if (status)
 		return status;

@@ -3,30 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-bool vmt_cli_color(const struct vmt_cli *cli, int fd)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if (cli->color)
-		return cli->color == 1;
-	return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
-}
-
-/* The terminal's width; elsewhere COLUMNS, else 80. */
-unsigned int vmt_cli_width(int fd)
-{
-	struct winsize size;
-	const char *columns = getenv("COLUMNS");
-	unsigned long n;
-
-	if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	n = columns ? strtoul(columns, NULL, 10) : 0;
-	return n > 0 && n < 10000 ? (unsigned int)n : 80;
-}
+#include "host/cli/terminal.h"
 
 int vmt_result_open(struct vmt_result *result, const struct vmt_cli *cli)
 {
@@ -41,7 +20,8 @@ int vmt_result_open(struct vmt_result *result, const struct vmt_cli *cli)
 		return vmt_cli_fail(&diag);
 	}
 	if (cli->output && strcmp(cli->output, "-") != 0) {
-		if (vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
+		if (vmt_output_not_input(cli->output, cli->input, &diag) ||
+		    vmt_output_open(&result->file, cli->output, cli->force, NULL, &diag))
 			return vmt_cli_fail(&diag);
 		result->has_file = true;
 		fd = result->file.fd;
@@ -72,7 +52,7 @@ int vmt_result_finish(struct vmt_result *result, int status)
 
 void vmt_result_close(struct vmt_result *result)
 {
-	if (result->has_file)
-		vmt_output_close(&result->file);
+	if (result->has_file) /* not finished: half a document is none */
+		vmt_output_discard(&result->file);
 	free(result->out);
 }

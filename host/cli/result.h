@@ -30,8 +30,4 @@ int vmt_result_open(struct vmt_result *result, const struct vmt_cli *cli);
 int vmt_result_finish(struct vmt_result *result, int status);
 void vmt_result_close(struct vmt_result *result);
 
-/* Whether text on a descriptor is coloured (--color, NO_COLOR, TERM), and how wide it may be. */
-bool vmt_cli_color(const struct vmt_cli *cli, int fd);
-unsigned int vmt_cli_width(int fd);
-
 #endif

@@ -22,24 +22,6 @@ char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes)
 	return buf;
 }
 
-static bool is_control(char c)
-{
-	return (unsigned char)c < ' ' || c == 127;
-}
-
-char *vmt_text_safe(char *buf, size_t size, const char *text)
-{
-	size_t len = 0;
-
-	for (; text[len] && len + 1 < size; len++) {
-		buf[len] = text[len];
-		if (is_control(text[len]))
-			buf[len] = '?';
-	}
-	buf[len] = '\0';
-	return buf;
-}
-
 static json_t *text_or_null(const char *text)
 {
 	json_t *value = *text ? json_string(text) : NULL;
@@ -86,9 +68,7 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 
 static void put(json_t *doc)
 {
-	json_dumpf(doc, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	putchar('\n');
-	json_decref(doc);
+	vmt_text_put_json(doc, JSON_COMPACT | JSON_PRESERVE_ORDER);
 }
 
 void vmt_print_session_json(const struct vmt_session_info *info)

@@ -6,15 +6,13 @@
 #include <stdint.h>
 
 #include "host/cli/cli.h"
+#include "host/cli/text.h"
 #include "host/session/session.h"
 
 /* What start, stop, status, snapshot and record share. */
 
 /* "1.5 MiB"; buf of at least 24 bytes. */
 char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes);
-
-/* Text for a terminal: control characters become '?'. Returns buf. */
-char *vmt_text_safe(char *buf, size_t size, const char *text);
 
 /* One session as JSON on standard output, with a schema and a newline. */
 void vmt_print_session_json(const struct vmt_session_info *info);

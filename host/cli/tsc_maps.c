@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/base/json_bound.h"
+#include "decode/export/utf8.h"
 #include "decode/store/store.h"
 
 #define NR_SLOTS	((size_t)VMT_TSC_VCPUS_MAX * 2)
@@ -25,11 +27,7 @@ static int no_memory(struct vmt_diag *diag)
 
 static void copy_safe(char *dst, size_t size, const char *src)
 {
-	size_t n = 0;
-
-	for (; src && *src && n + 1 < size; src++)
-		dst[n++] = (char)((unsigned char)*src < ' ' || *src == 127 ? '?' : *src);
-	dst[n] = '\0';
+	vmt_utf8_clean(dst, size, src ? src : "", 0);
 }
 
 /* ---- session documents ---- */
@@ -65,7 +63,9 @@ static int take_domains(struct vmt_tsc_maps *maps, const json_t *domains, struct
 static int take_session(struct vmt_tsc_maps *maps, const struct vmt_item *item,
 			struct vmt_diag *diag)
 {
-	json_t *doc = json_loadb((const char *)item->data, item->len, 0, NULL);
+	json_t *doc = vmt_json_is_bounded(item->data, item->len)
+			      ? json_loadb((const char *)item->data, item->len, 0, NULL)
+			      : NULL;
 	const json_t *start = json_object_get(doc, "start_ns");
 	int err;
 

@@ -24,6 +24,7 @@ static const char questions[] =
 	"  apic:0x380               a register of the local APIC\n"
 	"  user:2                   a KVM_EXIT_* reason of kvm_userspace_exit\n"
 	"  hypercall:5  hv:0x5c     a hypercall of KVM or of Hyper-V\n"
+	"  finding:rip-loop         a finding of vmtrace report\n"
 	"  48  npf  deadline        anything that the number or the name may be\n"
 	"\n"
 	"Names do as well as numbers (msr:IA32_TSC_DEADLINE, port:COM1); keys may be\n"
@@ -38,6 +39,26 @@ static void answer_unknown(struct vmt_explain *e, const char *query, const char 
 		a.what[n++] = (char)(*s < ' ' || *s > '~' ? '?' : *s);
 	snprintf(a.title, sizeof(a.title), "not in the tables of this version");
 	vmt_explain_answer(e, query, &a);
+}
+
+/*
+ * Nothing was found for `text`, a part of the query: not known, or, when it can be neither a number
+ * nor a name, a usage error.
+ */
+static int not_found(struct vmt_explain *e, const char *query, const char *kind, const char *text)
+{
+	bool number = *text == '-' || (*text >= '0' && *text <= '9');
+	uint64_t value;
+	const char *end = number ? vmx_text_number(text, &value) : NULL;
+	char what[160];
+
+	if (number ? end && (!*end || strchr(":/", *end)) : *text != '\0') {
+		answer_unknown(e, query, kind);
+		return VMT_STATUS_OK;
+	}
+	snprintf(what, sizeof(what),
+		 *text ? "'%.80s' is no number in C syntax" : "'%.80s' names nothing", query);
+	return vmt_cli_usage(e->cli, what, "vmtrace explain, alone, lists what can be asked");
 }
 
 /* A whole number, or one that ends at a colon. Returns what follows it, NULL when it is none. */
@@ -58,7 +79,7 @@ static bool skip_word(const char **text, const char *word)
 	return true;
 }
 
-static void explain_exit(struct vmt_explain *e, const char *query, const char *text)
+static int explain_exit(struct vmt_explain *e, const char *query, const char *text)
 {
 	bool is_svm = skip_word(&text, "svm:");
 	struct vmt_answer a;
@@ -72,8 +93,9 @@ static void explain_exit(struct vmt_explain *e, const char *query, const char *t
 		vmt_explain_exit(&a, is_svm, (uint32_t)number);
 		vmt_explain_answer(e, query, &a);
 	} else if (!vmt_explain_find(e, query, "exit", text)) {
-		answer_unknown(e, query, "exit");
+		return not_found(e, query, "exit", text);
 	}
+	return VMT_STATUS_OK;
 }
 
 /* The reason of a qualification: number or name. Returns what follows its colon, or NULL. */
@@ -117,31 +139,37 @@ static bool read_details(const char *text, struct vmt_exit_details *exit)
 	       (exit->is_svm || exit->second <= UINT32_MAX);
 }
 
-static void explain_qualification(struct vmt_explain *e, const char *query, const char *text)
+static int explain_qualification(struct vmt_explain *e, const char *query, const char *text)
 {
 	struct vmt_exit_details exit = { .is_svm = skip_word(&text, "svm:") };
+	const char *details;
 	struct vmt_answer a;
+	char what[160];
 
 	if (!exit.is_svm)
 		skip_word(&text, "vmx:");
-	text = read_reason(text, &exit.is_svm, &exit.reason);
-	if (!text || !read_details(text, &exit)) {
-		answer_unknown(e, query, "qual");
-		return;
+	details = read_reason(text, &exit.is_svm, &exit.reason);
+	if (!details && strchr(text, ':'))
+		return not_found(e, query, "qual", text);
+	if (!details || !read_details(details, &exit)) {
+		snprintf(what, sizeof(what), "'%.80s' is no reason with its qualification", query);
+		return vmt_cli_usage(e->cli, what, "as in qual:30:0x3f80000");
 	}
 	vmt_explain_qualification(&a, &exit);
 	vmt_explain_answer(e, query, &a);
+	return VMT_STATUS_OK;
 }
 
 /* kind:NAME, as msr:IA32_TSC_DEADLINE or port:COM1 */
-static void explain_named_key(struct vmt_explain *e, const char *query, const char *kind,
-			      const char *name)
+static int explain_named_key(struct vmt_explain *e, const char *query, const char *kind,
+			     const char *name)
 {
 	if (!vmt_explain_find(e, query, kind, name))
-		answer_unknown(e, query, kind);
+		return not_found(e, query, kind, name);
+	return VMT_STATUS_OK;
 }
 
-static void explain_bare(struct vmt_explain *e, const char *query)
+static int explain_bare(struct vmt_explain *e, const char *query)
 {
 	uint64_t number;
 	const char *end = vmx_text_number(query, &number);
@@ -149,30 +177,27 @@ static void explain_bare(struct vmt_explain *e, const char *query)
 				  : vmt_explain_find(e, query, NULL, query);
 
 	if (!found)
-		answer_unknown(e, query, end && !*end ? "number" : "name");
+		return not_found(e, query, end && !*end ? "number" : "name", query);
+	return VMT_STATUS_OK;
 }
 
 static int explain_one(struct vmt_explain *e, const char *query)
 {
-	static const char *const kinds[] = { "msr", "port",	 "gpa",	  "vec",  "cr",	 "dr",
-					     "hv",  "hypercall", "cpuid", "user", "apic" };
+	static const char *const kinds[] = {
+		"finding", "msr", "port",      "gpa",	"vec",	"cr",
+		"dr",	   "hv",  "hypercall", "cpuid", "user", "apic"
+	};
 	const char *colon = strchr(query, ':');
 	struct vmt_answer a;
 	struct vmt_key key;
 	char what[160];
 
-	if (!colon) {
-		explain_bare(e, query);
-		return VMT_STATUS_OK;
-	}
-	if (!strncmp(query, "exit:", 5)) {
-		explain_exit(e, query, query + 5);
-		return VMT_STATUS_OK;
-	}
-	if (!strncmp(query, "qual:", 5)) {
-		explain_qualification(e, query, query + 5);
-		return VMT_STATUS_OK;
-	}
+	if (!colon)
+		return explain_bare(e, query);
+	if (!strncmp(query, "exit:", 5))
+		return explain_exit(e, query, query + 5);
+	if (!strncmp(query, "qual:", 5))
+		return explain_qualification(e, query, query + 5);
 	if (vmt_key_parse(query, &key)) {
 		vmt_explain_key(&a, &key);
 		vmt_explain_answer(e, query, &a);
@@ -181,8 +206,7 @@ static int explain_one(struct vmt_explain *e, const char *query)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if ((size_t)(colon - query) == strlen(kinds[i]) &&
 		    !strncmp(query, kinds[i], strlen(kinds[i]))) {
-			explain_named_key(e, query, kinds[i], colon + 1);
-			return VMT_STATUS_OK;
+			return explain_named_key(e, query, kinds[i], colon + 1);
 		}
 	}
 	snprintf(what, sizeof(what), "explain does not know the kind '%.60s'", query);

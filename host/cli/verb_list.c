@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decode/export/csv.h"
+#include "decode/export/utf8.h"
 #include "host/cli/result.h"
 #include "host/domain/domain.h"
 #include "host/domain/locate.h"
@@ -21,6 +22,7 @@ struct list {
 	struct vmt_probe host;
 	struct vmt_domains domains;   /* of libvirt, and those of --pid */
 	struct vmt_domains processes; /* KVM processes that libvirt does not know */
+	unsigned int name_width;      /* columns of the text table */
 };
 
 /* ---- what is listed ---- */
@@ -92,11 +94,6 @@ static int find(struct list *list)
 		return vmt_cli_fail(&diag);
 	vmt_cli_warn(list->cli, diag.what);
 	return VMT_STATUS_OK;
-}
-
-static bool shows_vcpu(const struct vmt_cli *cli, const struct vmt_vcpu *vcpu)
-{
-	return vcpu->id < 64 ? (cli->vcpu_mask >> vcpu->id & 1) : !cli->vcpu_list;
 }
 
 static double ratio_of(const struct vmt_vcpu *vcpu)
@@ -188,11 +185,30 @@ static void verbose_lines(const struct list *list, const struct vmt_domain *doma
 	}
 }
 
+static const char *shown_name(const struct vmt_domain *domain)
+{
+	return domain->name ? domain->name : "(not of libvirt)";
+}
+
+/* The width of the longest name, as far as the page has room. */
+static unsigned int name_width(const struct vmt_page *page, const struct vmt_domains *domains,
+			       unsigned int width)
+{
+	unsigned int room = page->width - 56;
+	char clean[256];
+
+	for (size_t i = 0; i < domains->count; i++) {
+		size_t n = vmt_utf8_clean(clean, sizeof(clean), shown_name(&domains->items[i]), 0);
+
+		width = n > width ? (unsigned int)n : width;
+	}
+	return width < room ? width : room;
+}
+
 static void domain_lines(const struct list *list, const struct vmt_domain *domain)
 {
 	const struct vmt_page *page = &list->result.page;
 	struct vmt_out *out = page->out;
-	unsigned int name_width = page->width - 56;
 	struct vmt_traceable trace;
 	char text[64];
 
@@ -200,7 +216,7 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 	snprintf(text, sizeof(text), "%d", domain->id);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->id >= 0 ? text : "-", 5);
-	vmt_page_left(page, domain->name ? domain->name : "(not of libvirt)", name_width);
+	vmt_page_left(page, shown_name(domain), list->name_width);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->state, 10);
 	snprintf(text, sizeof(text), "%d", domain->pid);
@@ -212,7 +228,7 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 	vmt_out_str(out, text);
 	vmt_out_char(out, '\n');
 	for (size_t i = 0; i < domain->nr_vcpus && (domain->pid || list->cli->verbose); i++) {
-		if (shows_vcpu(list->cli, &domain->vcpus[i]))
+		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
 			vcpu_line(list, domain, &domain->vcpus[i]);
 	}
 	if (list->cli->verbose)
@@ -221,10 +237,10 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 		vmt_page_wrap(page, VMT_STYLE_WARN, "       note: ", 13, domain->note, 0);
 }
 
-static void write_text(const struct list *list)
+static void write_text(struct list *list)
 {
 	const struct vmt_page *page = &list->result.page;
-	char line[160];
+	char line[400];
 
 	if (!list->domains.count && !list->processes.count) {
 		vmt_page_line(page, VMT_STYLE_PLAIN,
@@ -232,7 +248,9 @@ static void write_text(const struct list *list)
 					     : "no running domains (--all shows all)");
 		return;
 	}
-	snprintf(line, sizeof(line), " Id   %-*s %-10s%-9s%-7s%-11s%s", (int)page->width - 56,
+	list->name_width = name_width(page, &list->domains, 4);
+	list->name_width = name_width(page, &list->processes, list->name_width);
+	snprintf(line, sizeof(line), " Id   %-*s %-10s%-9s%-7s%-11s%s", (int)list->name_width,
 		 "Name", "State", "Pid", "vCPUs", "Agent", "Trace");
 	vmt_page_line(page, VMT_STYLE_HEADING, line);
 	for (size_t i = 0; i < list->domains.count; i++)
@@ -314,7 +332,7 @@ static void domain_json(const struct list *list, const struct vmt_domain *domain
 	trace_json(json, &trace);
 	vmt_json_open(json, "vcpus", '[');
 	for (size_t i = 0; i < domain->nr_vcpus; i++) {
-		if (shows_vcpu(list->cli, &domain->vcpus[i]))
+		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
 			vcpu_json(json, domain, &domain->vcpus[i]);
 	}
 	vmt_json_close(json, ']');
@@ -385,7 +403,7 @@ static void csv_domains(const struct list *list, const struct vmt_domains *domai
 		if (!domain->nr_vcpus)
 			csv_line(list, domain, NULL);
 		for (size_t j = 0; j < domain->nr_vcpus; j++) {
-			if (shows_vcpu(list->cli, &domain->vcpus[j]))
+			if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[j].id))
 				csv_line(list, domain, &domain->vcpus[j]);
 		}
 	}

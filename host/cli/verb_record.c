@@ -32,6 +32,7 @@ static void wait_and_run(char **command, const sigset_t *old_mask, int go)
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(0); /* the capture did not come up: its error is told by the parent */
+	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, old_mask, NULL);
 	execvp(command[0], command);
 	fprintf(stderr, "vmtrace: error: cannot run %s: %s\n", command[0], strerror(errno));
@@ -164,7 +165,10 @@ int vmt_verb_record(struct vmt_cli *cli)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &old);
+	/* Neither a terminal nor a reader of the messages that goes away may cut the file off. */
+	signal(SIGPIPE, SIG_IGN);
 	if (cli->command && start_command(&f, cli->command, &old))
 		stop_fd = -1;
 	else

@@ -5,6 +5,7 @@
 #include "decode/analyze/report.h"
 #include "decode/export/report_export.h"
 #include "host/cli/feed.h"
+#include "host/cli/terminal.h"
 
 static void take(void *context, const struct vmt_event *event)
 {
@@ -14,8 +15,8 @@ static void take(void *context, const struct vmt_event *event)
 static void write_report(struct vmt_feed *feed, const struct vmt_report *report)
 {
 	const struct vmt_cli *cli = feed->cli;
-	struct vmt_report_view view = { .width = vmt_feed_width(feed),
-					.color = vmt_feed_color(feed),
+	struct vmt_report_view view = { .width = vmt_cli_width(feed->out->fd),
+					.color = vmt_cli_color(cli, feed->out->fd),
 					.bill = cli->bill,
 					.storms = cli->storms };
 

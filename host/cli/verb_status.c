@@ -39,11 +39,14 @@ static void print_stale(const struct vmt_session_info *info)
 
 static void put_csv_text(const char *text)
 {
+	char part[sizeof(((struct vmt_session_info *)0)->file)];
+
+	vmt_text_safe(part, sizeof(part), text);
 	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
+	for (const char *at = part; *at; at++) {
+		if (*at == '"')
 			putchar('"');
-		putchar((unsigned char)*text < ' ' ? '?' : *text);
+		putchar(*at);
 	}
 	putchar('"');
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/cli/cli.h"
+#include "host/cli/text.h"
 #include "host/cli/tsc_maps.h"
 #include "vmx/text.h"
 #include "vmx/tsc.h"
@@ -22,9 +23,7 @@ static json_t *hex_json(uint64_t value)
 
 static void print_json(json_t *doc)
 {
-	json_dumpf(doc, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(doc);
+	vmt_text_put_json(doc, JSON_INDENT(2));
 }
 
 /* ---- which map ---- */
@@ -50,9 +49,7 @@ static bool wanted_domain(const struct vmt_cli *cli, const struct vmt_tsc_maps *
 static bool wanted_vcpu(const struct vmt_cli *cli, const struct vmt_tsc_maps *maps,
 			const struct vmt_tsc_vcpu *v)
 {
-	bool in_list = v->id < 64 ? cli->vcpu_mask >> v->id & 1 : !cli->vcpu_list;
-
-	return in_list && wanted_domain(cli, maps, v->domain);
+	return vmt_cli_wants_vcpu(cli, v->id) && wanted_domain(cli, maps, v->domain);
 }
 
 /* The one vCPU that the options name, or NULL with the exit status in *status. */

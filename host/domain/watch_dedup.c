@@ -89,7 +89,7 @@ static void push(struct vmt_dedup *dedup, const char *uuid, const char *name, co
 	}
 	q = &dedup->queue[(dedup->head + dedup->count++) % QUEUE_LEN];
 	memset(q, 0, sizeof(*q));
-	strncpy(q->event.uuid, uuid, sizeof(q->event.uuid) - 1);
+	memcpy(q->event.uuid, uuid, strnlen(uuid, sizeof(q->event.uuid) - 1));
 	q->event.name = name;
 	q->event.detail = detail;
 	q->event.monotonic_ns = now_ns;

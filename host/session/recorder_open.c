@@ -16,6 +16,7 @@
 #include "decode/io/sys.h"
 #include "host/capture/host_facts.h"
 #include "host/session/control.h"
+#include "host/session/guard.h"
 #include "host/session/recorder_state.h"
 #include "host/session/rights.h"
 
@@ -24,6 +25,12 @@
 static bool is_replay(const struct vmt_session_options *options)
 {
 	return options->backend && !strncmp(options->backend, "replay:", 7);
+}
+
+/* The file that is replayed; NULL: none. */
+static const char *source_of(const struct vmt_session_options *options)
+{
+	return is_replay(options) ? options->backend + strlen("replay:") : NULL;
 }
 
 static uint64_t realtime_ns(void)
@@ -175,13 +182,25 @@ static int create_output(struct vmt_recorder *r, struct vmt_diag *diag)
 
 	if (err)
 		return err;
+	err = vmt_guard_output(r->info.file, source_of(r->options), diag);
+	if (err)
+		return err;
 	options.min_free_bytes = vmt_path_free_guard(r->info.file);
-	err = vmt_store_create(&r->store, r->info.file, &options, &own);
+	err = vmt_store_create_late(&r->store, r->info.file, &options, &own);
 	if (err && diag && !diag->code)
 		*diag = own;
 	if (!err && own.code) /* --keep without effect on this file system */
 		vmt_recorder_note(r, &own);
 	return err;
+}
+
+/*
+ * The last moment at which a file may be put in its place with the right to do so: of a replay,
+ * before its file is read. One that does not begin as a capture waits until it could be opened.
+ */
+static int commit_before_replay(struct vmt_recorder *r, struct vmt_diag *diag)
+{
+	return vmt_guard_is_capture(source_of(r->options)) ? vmt_store_commit(r->store, diag) : 0;
 }
 
 static json_t *text_or_null(const char *text)
@@ -268,9 +287,13 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 	if (!err)
 		err = create_output(r, diag);
 	if (!err && replay)
+		err = commit_before_replay(r, diag);
+	if (!err && replay)
 		err = vmt_rights_drop(VMT_RIGHTS_REPLAY, diag);
 	if (!err)
 		err = open_capture(r, diag);
+	if (!err)
+		err = vmt_store_commit(r->store, diag);
 	if (!err && !replay)
 		err = vmt_rights_drop(VMT_RIGHTS_RUN, diag);
 	if (!err)
@@ -283,6 +306,18 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 		return r->listener;
 	vmt_recorder_update(r);
 	return vmt_folder_write(&r->folder, &r->info, diag);
+}
+
+/* Frees a recorder that did not come up; the output is as it was before. */
+static void abandon(struct vmt_recorder *r)
+{
+	if (r->capture)
+		vmt_capture_close(r->capture, NULL);
+	r->capture = NULL;
+	if (r->store)
+		vmt_store_discard(r->store);
+	r->store = NULL;
+	vmt_recorder_close(r, NULL, NULL);
 }
 
 int vmt_recorder_open(struct vmt_recorder **out, const struct vmt_session_options *options,
@@ -305,13 +340,7 @@ int vmt_recorder_open(struct vmt_recorder **out, const struct vmt_session_option
 			       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
 	}
 	if (err) {
-		bool created = r->store != NULL;
-		char file[sizeof(r->info.file)];
-
-		memcpy(file, r->info.file, sizeof(file));
-		vmt_recorder_close(r, NULL, NULL);
-		if (created)
-			unlink(file);
+		abandon(r);
 		return err;
 	}
 	*out = r;

@@ -276,7 +276,8 @@ static int by_start(const void *a, const void *b)
 	       (x->start_realtime_ns < y->start_realtime_ns);
 }
 
-int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag)
+static int list_all(struct vmt_session_info **out, size_t *count, bool sweeps,
+		    struct vmt_diag *diag)
 {
 	char runtime[VMT_SESSION_PATH_MAX];
 	struct list list = { calloc(SESSIONS_MAX, sizeof(*list.items)), 0 };
@@ -288,12 +289,22 @@ int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_d
 			   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot list sessions",
 					  "memory is short");
 	}
-	list_folder(&list, runtime, true);
+	list_folder(&list, runtime, sweeps);
 	each_user(list_user, &list);
 	qsort(list.items, list.count, sizeof(*list.items), by_start);
 	*out = list.items;
 	*count = list.count;
 	return 0;
+}
+
+int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag)
+{
+	return list_all(out, count, true, diag);
+}
+
+int vmt_registry_look(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag)
+{
+	return list_all(out, count, false, diag);
 }
 
 struct search {

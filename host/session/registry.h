@@ -41,6 +41,9 @@ int vmt_domain_lock(const char *key, const char *session_id, struct vmt_diag *di
  */
 int vmt_registry_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
 
+/* The same, but nothing is removed: what is stale stays for vmt_registry_list to tell. */
+int vmt_registry_look(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
+
 /* Path of a session's folder of any user; VMT_E_NOT_FOUND. */
 int vmt_registry_folder(const char *id, char *path, size_t size, struct vmt_diag *diag);
 

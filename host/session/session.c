@@ -17,6 +17,7 @@
 #include "decode/io/diagf.h"
 #include "decode/store/store.h"
 #include "host/session/control.h"
+#include "host/session/guard.h"
 #include "host/session/info.h"
 #include "host/session/recorder.h"
 #include "host/session/registry.h"
@@ -264,6 +265,9 @@ int vmt_session_snapshot(const struct vmt_session_info *session, const char *out
 		err = vmt_path_absolute(output, path, sizeof(path), diag);
 	if (err)
 		return err;
+	err = vmt_guard_output(path, NULL, diag);
+	if (err)
+		return err;
 	options.store.min_free_bytes = vmt_path_free_guard(path);
 	/* By the asker, with the asker's rights: the recorder writes no path that it is given. */
 	err = vmt_store_snapshot(info->file, path, &options, &totals, diag);
@@ -272,6 +276,26 @@ int vmt_session_snapshot(const struct vmt_session_info *session, const char *out
 	snprintf(info->file, sizeof(info->file), "%s", path);
 	info->file_bytes = totals.file_bytes;
 	return 0;
+}
+
+bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out)
+{
+	struct vmt_session_info *list;
+	size_t count;
+	bool found = false;
+
+	if (vmt_registry_look(&list, &count, NULL))
+		return false;
+	for (size_t i = 0; i < count && !found; i++) {
+		struct stat st;
+
+		found = strcmp(list[i].state, "stale") != 0 && !stat(list[i].file, &st) &&
+			st.st_dev == device && st.st_ino == inode;
+		if (found && out)
+			*out = list[i];
+	}
+	free(list);
+	return found;
 }
 
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag)

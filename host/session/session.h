@@ -61,6 +61,13 @@ int vmt_session_stop(const struct vmt_session_info *session, struct vmt_session_
 int vmt_session_snapshot(const struct vmt_session_info *session, const char *output, bool force,
 			 struct vmt_session_info *info, struct vmt_diag *diag);
 
+/*
+ * Whether a running session that this user may see records into the file (by device and inode);
+ * *out (may be NULL) is that session as of its last state file. No recorder is asked, nothing is
+ * removed.
+ */
+bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out);
+
 /* Newest finished or running session's file (of a domain unless NULL). VMT_E_NOT_FOUND. */
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag);
 

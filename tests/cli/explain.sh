@@ -75,6 +75,20 @@ says "a bare name" 0 '^exit:svm:0x400  npf$' npf
 says "a part of a name" 0 '^msr:0x6e0  IA32_TSC_DEADLINE' deadline
 says "an unknown name" 1 'unknown' surely-nothing
 says "an unknown kind" 2 "does not know the kind 'foo:1'" foo:1
+says "a kind without a number" 2 "'msr:' names nothing" msr:
+says "a negative number" 2 "'exit:-1' is no number in C syntax" exit:-1
+says "a number that is not C" 2 "'port:08' is no number" port:08
+says "a number and more" 2 "'12x' is no number" 12x
+says "nothing at all" 2 'names nothing' ''
+says "a qualification without its value" 2 'as in qual:30' qual:30
+says "a qualification that is no number" 2 'as in qual:30' qual:30:x
+says "advice for a clock's port" 0 'advice +Linux guest: clocksource=tsc' port:0x608
+says "advice for a port, read or written" 0 'advice +Writes to port 0x80' port:0x80
+says "advice for an address" 0 'advice +Linux guest: clocksource=tsc' gpa:0xfed000f0
+says "a finding" 0 '^finding:halt-poll  KVM spins' finding:halt-poll
+says "a finding, bare" 0 '^finding:rip-loop  ' rip-loop
+says "an unknown finding" 1 'unknown' finding:what
+says "a vector in a list" 0 '^  vec:48 +external interrupt or IPI$' 48
 says "several questions, one unknown" 1 '^vec:14  #PF$' exit:86 vec:14
 says "no control characters" 1 '^a\?b  unknown' $'a\033b'
 json "json: exit" 0 '.schema == "vmtrace-explain/1" and (.results[0] |

@@ -35,6 +35,8 @@ run 0 list -c "$uri" --all && has '^ - .*db01 .*shut off'
 ok $? "list --all shows the others too"
 COLUMNS=80 run 0 list -c "$uri" --all -v && [ "$(LC_ALL=C.UTF-8 awk '{print length($0)}' "$W/out" | sort -n | tail -n 1)" -le 80 ]
 ok $? "list -v fits 80 columns"
+COLUMNS=200 run 0 list -c "$uri" --all && has '^ Id   Name  State  .* Trace$' && has '^ 1    web01 running  .* replay$'
+ok $? "list at 200 columns: names as wide as the longest"
 run 0 list -c "$uri" --all --format json &&
     json '.schema == "vmtrace-list/1" and (.domains | length) == 2' &&
     json '.domains[1] | .name == "web01" and .id == 1 and .pid == null and .pid_source == null and

@@ -77,6 +77,17 @@ check "script --type" bash -c "'$VMTRACE' script '$work/web01.vmt' --type entry 
 check "script -o keeps what is there" status 0 "$VMTRACE" script "$work/web01.vmt" -o "$work/events.txt"
 check "script -o refuses an existing file" status 1 "$VMTRACE" script "$work/web01.vmt" -o "$work/events.txt"
 check "script -o --force replaces it" status 0 "$VMTRACE" script "$work/web01.vmt" -o "$work/events.txt" --force
+cp "$work/web01.vmt" "$work/self.vmt"
+ln "$work/self.vmt" "$work/link.vmt"
+for verb in report script "decode kvm"; do
+    check "$verb -o INPUT --force is refused" status 2 "$VMTRACE" $verb "$work/self.vmt" -o "$work/self.vmt" --force
+    check "$verb -o: by another name as well" status 2 "$VMTRACE" $verb "$work/self.vmt" -o "$work/link.vmt" --force
+done
+check "report -i - -o INPUT --force is refused" bash -c "'$VMTRACE' report -i - -o '$work/self.vmt' --force \
+    <'$work/self.vmt'; [ \$? -eq 2 ]"
+check "report -o: symbols are no output" status 2 "$VMTRACE" report "$work/self.vmt" --guest-kallsyms \
+    "$work/kallsyms" -o "$work/kallsyms" --force
+check "the inputs are as they were" cmp "$work/web01.vmt" "$work/self.vmt"
 check "decode kvm: the ledger balances" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json | tail -n 1 |
     jq -e '.ledger | .bytes_total == .bytes_decoded + .bytes_skipped and .records > 0'"
 check "decode kvm: offset and length on every line" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json |

@@ -23,6 +23,7 @@ trap '"$VMTRACE" stop --all -q >/dev/null 2>&1; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 "$O/tests/tools/gen_capture" recorded.vmt >/dev/null
 replay=replay:$work/recorded.vmt
+cp recorded.vmt copy.vmt
 # run NAME STATUS PATTERN COMMAND...: exit status, and a line of either stream
 run() {
     local name=$1 status=$2 pattern=$3 got
@@ -42,6 +43,20 @@ run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
+echo garbage >garbage
+cp recorded.vmt old.vmt
+run "record: what is no recording" 6 'no .vmt file' record --backend "replay:$work/garbage" -o new.vmt
+[ ! -e new.vmt ]
+ok "a capture that did not come up leaves no file"
+run "record: --force in vain" 6 'no .vmt file' record --backend "replay:$work/garbage" -o old.vmt --force
+cmp -s recorded.vmt old.vmt
+ok "what --force could not replace is as it was"
+mkfifo fifo
+cat fifo >/dev/null &
+run "record: to a FIFO in vain" 6 'no .vmt file' record --backend "replay:$work/garbage" -o fifo
+[ -p fifo ]
+ok "a FIFO or device stays"
+wait $!
 run "stop: nothing runs" 3 'no session of web01' stop -d web01
 
 run "start" 0 '^session s-[0-9]+-[0-9]+-[0-9]+ captures web01$' start -d web01 --backend "$replay" -o live.vmt
@@ -49,6 +64,12 @@ run "start" 0 '^session s-[0-9]+-[0-9]+-[0-9]+ captures web01$' start -d web01 -
 ok "the file is its owner's alone"
 run "start: a second one" 1 'already has a session: s-' start -d web01 --backend "$replay"
 run "start: the file is kept" 1 'live.vmt' start --backend "$replay" -o live.vmt
+run "start: into the file of a session" 1 'a running session records into' \
+    start --backend "$replay" -o live.vmt --force
+run "start: over what is replayed" 1 'is the file to be replayed' \
+    start --backend "$replay" -o recorded.vmt --force
+cmp -s recorded.vmt copy.vmt
+ok "the recording is whole"
 run "status" 0 '^s-[-0-9]+  running  web01$' status
 run "status of a domain" 0 '^  records  [0-9]+, of these [0-9]+ exits' status web01
 "$VMTRACE" status --format json | jq -e '.schema == "vmtrace-sessions/1" and (.sessions | length) == 1 and
@@ -58,6 +79,10 @@ run "status as csv" 0 '^s-[-0-9]+,running,"web01",' status --format csv
 run "status of another domain" 3 'no session of db01' status -d db01
 run "snapshot" 0 '^snap.vmt \(.*goes on$' snapshot -d web01 -o snap.vmt
 run "snapshot: an output is kept" 1 'snap.vmt' snapshot -d web01 -o snap.vmt
+run "snapshot: into the session's file" 1 'a running session records into' snapshot -d web01 -o live.vmt --force
+ln live.vmt other-name.vmt
+run "snapshot: by another name" 1 'a running session records into' snapshot -d web01 -o other-name.vmt --force
+rm other-name.vmt
 "$VMTRACE" stop -d web01 --format json >stop.json
 [ -s stop.json ] && jq -e '.schema == "vmtrace-session-state/1" and .state == "stopped" and .records > 0 and .records_lost == 0' stop.json >/dev/null
 ok "stop as json"
@@ -75,6 +100,14 @@ run "status once more" 0 '^no session is running$' status
 run "start and stop again" 0 'captures web01' start -d web01 --backend "$replay"
 run "stop, the only one" 0 '^web01: .* exits, 0 records lost$' stop
 
+echo precious >old.vmt
+run "record --force: no such recording" 1 'No such file' record --backend replay:nothing.vmt -o old.vmt --force
+[ "$(cat old.vmt)" = precious ] && [ "$(echo .old*)" = '.old*' ]
+ok "the old file is still there"
+head -c 4096 /dev/zero >zero
+run "record --force: no capture" 6 'vmtrace: error' record --backend replay:zero -o old.vmt --force
+[ "$(cat old.vmt)" = precious ] && [ "$(echo .old*)" = '.old*' ]
+ok "and now as well"
 run "record with a command" 0 'exits, 0 records lost$' record -d web01 --backend "$replay" -o record.vmt -- sh -c 'echo ran >ran'
 [ "$(cat ran)" = ran ]
 ok "the command ran"

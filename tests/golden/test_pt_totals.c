@@ -122,7 +122,7 @@ static void test_perf_file(void **state)
 		{ 95129, 61274, 329792, 11691, 0xd1b268dcd55bf6e, 0xffffffffb960d300, 0, 0, 23,
 		  0x10eae5ffcc44, 2477, 19142, 426, 0x6a371fc4800, 0, 0, 0, 0, 0 },
 	};
-	size_t len, seen = 0;
+	size_t len = 0, seen = 0;
 	uint8_t *bytes = load("perf.data.intel_pt-4.14", &len);
 
 	(void)state;
@@ -153,7 +153,7 @@ static void test_raw_file(void **state)
 					    0x40101b, 545, 0x34635, 1, 0x2fa1088fac05e2,
 					    538,      45,  0,	    0, 0,
 					    0,	      0,   0,	    0 };
-	size_t len;
+	size_t len = 0;
 	uint8_t *bytes = load("dynamorio-pt.bin", &len);
 	struct totals got;
 

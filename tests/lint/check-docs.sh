@@ -25,8 +25,14 @@ while read -r kind a b; do
         ;;
     esac
 done < <("$O/tests/tools/gen_docs" names)
+# Options are told in the same words in the pages and in --help.
+for words in 'text, json or csv' 'TSC offset and scaling'; do
+    plain "$O/man/vmtrace.1" | grep -F " $words" >/dev/null || fail "vmtrace(1) does not say '$words'"
+done
 for m in "$O"/man/*.[1-9]; do
     mandoc -T lint -W error "$m" >/dev/null || fail "$(mandoc -T lint -W error "$m" | head -3)"
+    # What mdoc puts for an argument that is not given.
+    plain "$m" | grep -F 'file ...' >/dev/null && fail "$m has an Ar without an argument"
     grep -q '^@[A-Z]*@$' "$m" && fail "$m has an unfilled placeholder"
 done
 bash -n "$O/completion/vmtrace" || fail "completion does not parse"

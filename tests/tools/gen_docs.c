@@ -33,9 +33,7 @@ static void option_item(const struct vmt_option_row *row)
 	printf("Fl \\-%s", row->name);
 	if (row->argument)
 		printf(" Ar %s", row->argument);
-	printf("\n%c%s.\n",
-	       row->help[0] >= 'a' && row->help[0] <= 'z' ? row->help[0] - 32 : row->help[0],
-	       row->help + 1);
+	printf("\n%s.\n", row->help); /* as it is: it may begin with a value */
 }
 
 static void options_of(const struct vmt_verb_row *verb, bool global)
@@ -61,9 +59,9 @@ static void verb_list(void)
 
 	puts(".Bl -tag -width snapshot");
 	for (size_t i = 0; i < count; i++)
-		printf(".It Cm %s Ar %s\n%c%s: see\n.Xr vmtrace-%s 1 .\n", rows[i].name,
-		       *rows[i].arguments ? rows[i].arguments : "", rows[i].brief[0] - 32,
-		       rows[i].brief + 1, rows[i].name);
+		printf(".It Cm %s%s%s\n%s: see\n.Xr vmtrace-%s 1 .\n", rows[i].name,
+		       *rows[i].arguments ? " Ar " : "", rows[i].arguments, rows[i].brief,
+		       rows[i].name);
 	puts(".El");
 }
 

@@ -58,11 +58,20 @@ static void test_values(void **state)
 		      &cli, &verb),
 		0);
 	assert_string_equal(cli.input, "x.vmt");
-	assert_int_equal(cli.vcpu_mask, 0xd);
+	assert_true(vmt_cli_wants_vcpu(&cli, 0) && vmt_cli_wants_vcpu(&cli, 3));
+	assert_false(vmt_cli_wants_vcpu(&cli, 1) || vmt_cli_wants_vcpu(&cli, 64));
 	assert_true(cli.window.has_from && cli.window.has_to && !cli.window.percent);
 	assert_true(cli.window.from == 1.5 && cli.window.to == 2.25);
 	assert_true(cli.has_max_loss && cli.max_loss == 0.5);
 	assert_true(cli.has_fail_on && cli.fail_on == VMT_SEVERITY_WARN);
+
+	assert_int_equal(parse("list --vcpu 0x40-0x41,010,1023", &cli, &verb), 0);
+	assert_true(vmt_cli_wants_vcpu(&cli, 64) && vmt_cli_wants_vcpu(&cli, 65) &&
+		    vmt_cli_wants_vcpu(&cli, 8) && vmt_cli_wants_vcpu(&cli, 1023));
+	assert_false(vmt_cli_wants_vcpu(&cli, 0) || vmt_cli_wants_vcpu(&cli, 10) ||
+		     vmt_cli_wants_vcpu(&cli, 1024));
+	assert_int_equal(parse("list", &cli, &verb), 0);
+	assert_true(vmt_cli_wants_vcpu(&cli, 5000));
 
 	assert_int_equal(parse("report --time 10%,20%", &cli, &verb), 0);
 	assert_true(cli.window.percent && cli.window.from == 10 && cli.window.to == 20);
@@ -81,6 +90,14 @@ static void test_values(void **state)
 	assert_int_equal(cli.nr_args, 1);
 	assert_int_equal(parse("report -i -", &cli, &verb), 0);
 	assert_string_equal(cli.input, "-");
+	assert_int_equal(parse("tsc convert -- 5 -0x6", &cli, &verb), 0);
+	assert_int_equal(cli.nr_args, 3);
+	assert_string_equal(cli.args[2], "-0x6");
+	assert_int_equal(parse("report -- --force", &cli, &verb), 0);
+	assert_string_equal(cli.input, "--force");
+	assert_int_equal(parse("explain -- -- x", &cli, &verb), 0);
+	assert_string_equal(cli.args[0], "--");
+	assert_int_equal(parse("list --", &cli, &verb), 0);
 	assert_int_equal(parse("record -- sleep 1", &cli, &verb), 0);
 	assert_string_equal(cli.command[0], "sleep");
 }
@@ -92,7 +109,10 @@ static void test_refused(void **state)
 		"list x",
 		"start --by reason",
 		"report --format xml",
-		"report --vcpu 64",
+		"report --vcpu 1024",
+		"report --vcpu 08",
+		"report --vcpu 0x",
+		"report --vcpu 1--2",
 		"report --vcpu 3-1",
 		"report --vcpu 1,",
 		"report --time 5,4",
@@ -105,6 +125,10 @@ static void test_refused(void **state)
 		"report --input",
 		"report a b",
 		"report -i a b",
+		"report -i a -i b",
+		"report -i a --input=a",
+		"report -o a --format csv -o b",
+		"report --guest-kallsyms a --guest-kallsyms b",
 		"report --no-such",
 		"report -x",
 		"report --force=1",
@@ -115,10 +139,14 @@ static void test_refused(void **state)
 		"start --keep inf",
 		"start --pid 0",
 		"start --pid 12x",
+		"start --pid 08",
+		"start --pid +5",
 		"tsc",
 		"tsc convert --frac 64 1",
 		"tsc convert --mult -1 1",
-		"report -- ls",
+		"start -- ls",
+		"report -- a b",
+		"list -- --all",
 		"record --",
 		"decode",
 	};

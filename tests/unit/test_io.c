@@ -234,22 +234,29 @@ static void outputs_are_exclusive(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Neither written through nor replaced, and no word of --force, which would not help. */
 static void outputs_follow_no_link(void **state)
 {
-	struct vmt_output out;
+	const char *const targets[] = { path, "/nonexistent/file", "/dev/null" };
 
 	(void)state;
 	write_file(3);
-	assert_int_equal(symlink(path, link_path), 0);
-	assert_int_equal(vmt_output_open(&out, link_path, false, NULL, NULL), VMT_E_EXISTS);
-	assert_int_equal(vmt_output_open(&out, link_path, true, NULL, NULL), 0);
-	put(&out, "new");
-	assert_int_equal(vmt_output_finish(&out, NULL), 0);
-	assert_file(link_path, "new");
-	unlink(link_path);
-	assert_int_equal(symlink("/nonexistent/file", link_path), 0);
-	assert_int_equal(vmt_output_open(&out, link_path, false, NULL, NULL), VMT_E_EXISTS);
-	unlink(link_path);
+	for (size_t i = 0; i < 6; i++) {
+		struct vmt_diag diag = { 0 };
+		struct vmt_output out;
+		struct stat st;
+
+		assert_int_equal(symlink(targets[i / 2], link_path), 0);
+		assert_int_equal(vmt_output_open(&out, link_path, i % 2, NULL, &diag),
+				 VMT_E_EXISTS);
+		assert_non_null(strstr(diag.what, "it is a symbolic link"));
+		assert_null(strstr(diag.cure, "--force"));
+		assert_int_equal(lstat(link_path, &st), 0);
+		assert_true(S_ISLNK(st.st_mode));
+		unlink(link_path);
+	}
+	assert_int_equal(access(path, F_OK), 0);
+	unlink(path);
 }
 
 static void devices_stay(void **state)
@@ -268,7 +275,12 @@ static void devices_stay(void **state)
 	assert_int_equal(vmt_output_open(&out, "/dev/full", false, NULL, NULL), 0);
 	assert_int_equal(vmt_output_writev(&out, &iov, 1, NULL, NULL), VMT_E_FULL);
 	vmt_output_close(&out);
-	assert_int_equal(vmt_output_open(&out, folder, true, NULL, NULL), VMT_E_EXISTS);
+	for (int force = 0; force < 2; force++) {
+		struct vmt_diag diag = { 0 };
+
+		assert_int_equal(vmt_output_open(&out, folder, force, NULL, &diag), VMT_E_EXISTS);
+		assert_null(strstr(diag.cure, "--force"));
+	}
 }
 
 static void diags_keep_the_first_text(void **state)

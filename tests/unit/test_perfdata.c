@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* decode/perfdata: what perf writes comes out again, and of what is cut off or damaged, the rest.
  */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "decode/perfdata/perfdata.h"
 #include "decode/ring/ring.h"
 #include "tests/support/kvm_load.h"
+#include "tests/support/memory_file.h"
 
 #define RECORDS 300
 #define CPUS	3
@@ -111,16 +109,6 @@ static void take(struct seen *seen, const struct vmt_item *item)
 	}
 }
 
-static int memory_file(const uint8_t *bytes, size_t len)
-{
-	int fd = memfd_create("perfdata", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
-	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	return fd;
-}
-
 static void read_fd(struct seen *seen, int fd, size_t len)
 {
 	struct vmt_reader *reader;
@@ -160,19 +148,13 @@ static void read_fd(struct seen *seen, int fd, size_t len)
 
 static void read_file(struct seen *seen, const uint8_t *bytes, size_t len)
 {
-	read_fd(seen, memory_file(bytes, len), len);
+	read_fd(seen, vmt_memory_file(bytes, len), len);
 }
 
 /* The same bytes through a pipe: they fit into its buffer. */
 static void read_pipe(struct seen *seen, const uint8_t *bytes, size_t len)
 {
-	int fds[2];
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_true(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20) >= (int)len);
-	assert_int_equal(write(fds[1], bytes, len), (ssize_t)len);
-	close(fds[1]);
-	read_fd(seen, fds[0], len);
+	read_fd(seen, vmt_memory_pipe(bytes, len), len);
 }
 
 static void assert_whole(const struct seen *seen, const struct sample *s)

@@ -211,11 +211,16 @@ static void filter(void **state)
 	assert_true(vmt_filter_add_pid(&f, 1000));
 	assert_true(vmt_filter_passes(&f, &exit));
 	f.by_vcpu = true;
-	f.vcpus = 1;
+	vmt_vcpu_set_add(&f.vcpus, 1000);
 	assert_false(vmt_filter_passes(&f, &exit));
 	assert_true(vmt_filter_passes(&f, &loss));
-	f.vcpus = 2;
+	vmt_vcpu_set_add(&f.vcpus, 1);
 	assert_true(vmt_filter_passes(&f, &exit));
+	exit.vcpu = 1000;
+	assert_true(vmt_filter_passes(&f, &exit));
+	exit.vcpu = VMT_VCPU_SET_MAX;
+	assert_false(vmt_vcpu_set_add(&f.vcpus, VMT_VCPU_SET_MAX));
+	assert_false(vmt_filter_passes(&f, &exit));
 	exit.has &= ~(uint32_t)VMT_HAS_VCPU;
 	assert_false(vmt_filter_passes(&f, &exit));
 }

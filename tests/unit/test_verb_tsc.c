@@ -109,9 +109,7 @@ static int run(struct vmt_cli *cli)
 
 static struct vmt_cli convert_to(const char *side, const char *value)
 {
-	struct vmt_cli cli = {
-		.verb = "tsc", .input = path, .vcpu_mask = UINT64_MAX, .to = side, .nr_args = 2
-	};
+	struct vmt_cli cli = { .verb = "tsc", .input = path, .to = side, .nr_args = 2 };
 
 	cli.args[0] = "convert";
 	cli.args[1] = value;
@@ -138,7 +136,7 @@ static void last_map_of_the_vcpu(void **state)
 
 	(void)state;
 	write_capture(two_vcpus, 4);
-	cli.vcpu_mask = 1;
+	cli.vcpus.words[0] = 1;
 	cli.vcpu_list = "0";
 	assert_int_equal(run(&cli), 0);
 	assert_string_equal(out, "18446744072211787208\n");
@@ -150,7 +148,7 @@ static void last_map_of_the_vcpu(void **state)
 				    "140737488355328, frac 48, from debugfs at 2500000000 ns"));
 
 	cli = convert_to("host", "0x10");
-	cli.vcpu_mask = 2;
+	cli.vcpus.words[0] = 2;
 	cli.vcpu_list = "1";
 	assert_int_equal(run(&cli), 0);
 	assert_string_equal(out, "11 11\n");
@@ -166,11 +164,10 @@ static void which_vcpu(void **state)
 	assert_int_equal(run(&cli), VMT_STATUS_USAGE);
 	assert_non_null(strstr(err, "--vcpu"));
 	assert_string_equal(out, "");
-	cli.vcpu_mask = 4;
+	cli.vcpus.words[0] = 4;
 	cli.vcpu_list = "2";
 	assert_int_equal(run(&cli), VMT_STATUS_NO_CAPABILITY);
 	write_capture(&two_vcpus[1], 1);
-	cli.vcpu_mask = UINT64_MAX;
 	cli.vcpu_list = NULL;
 	assert_int_equal(run(&cli), 0);
 	assert_string_equal(out, "6\n");
@@ -223,7 +220,7 @@ static void no_snapshot(void **state)
 
 static void show_text_and_csv(void **state)
 {
-	struct vmt_cli cli = { .verb = "tsc", .vcpu_mask = UINT64_MAX, .nr_args = 2 };
+	struct vmt_cli cli = { .verb = "tsc", .nr_args = 2 };
 
 	(void)state;
 	write_capture(two_vcpus, 4);
@@ -236,7 +233,7 @@ static void show_text_and_csv(void **state)
 	assert_non_null(strstr(out, "web01         1     0.000     0.000                    5 "
 				    "1.000000000 debugfs\n"));
 	cli.format = VMT_FORMAT_CSV;
-	cli.vcpu_mask = 2;
+	cli.vcpus.words[0] = 2;
 	cli.vcpu_list = "1";
 	assert_int_equal(run(&cli), 0);
 	assert_string_equal(out,
@@ -247,7 +244,7 @@ static void show_text_and_csv(void **state)
 static void show_json(void **state)
 {
 	struct vmt_cli cli = {
-		.verb = "tsc", .input = path, .vcpu_mask = 1, .vcpu_list = "0", .nr_args = 1
+		.verb = "tsc", .input = path, .vcpus = { { 1 } }, .vcpu_list = "0", .nr_args = 1
 	};
 
 	(void)state;

@@ -123,11 +123,7 @@ static int tear_down(void **state)
 
 static struct vmt_cli cli_of(enum vmt_out_format format)
 {
-	return (struct vmt_cli){ .verb = "x",
-				 .input = capture,
-				 .format = format,
-				 .vcpu_mask = UINT64_MAX,
-				 .quiet = true };
+	return (struct vmt_cli){ .verb = "x", .input = capture, .format = format, .quiet = true };
 }
 
 /* Runs a verb with standard output in *text (freed by the caller) and gives its exit status. */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "decode/analyze/verdicts.h"
 #include "tests/support/events.h"
 
 #define SEC UINT64_C(1000000000)
@@ -398,6 +399,23 @@ static void empty(void **state)
 	vmt_report_free(r.b);
 }
 
+/* explain has words for each finding and for no others. */
+static void every_rule_has_words(void **state)
+{
+	size_t nr_rules, nr_words;
+	const struct vmt_rule *rules = vmt_rules(&nr_rules);
+	const struct vmt_verdict_words *words = vmt_verdict_words(&nr_words);
+
+	(void)state;
+	for (size_t i = 0; i < nr_rules; i++) {
+		if (!vmt_verdict_words_find(rules[i].id))
+			fail_msg("no words for %s", rules[i].id);
+	}
+	assert_int_equal(nr_words, nr_rules);
+	for (size_t i = 0; i < nr_words; i++)
+		assert_true(strlen(words[i].brief) < 60 && strlen(words[i].meaning) < 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +434,7 @@ int main(void)
 		cmocka_unit_test(trust),
 		cmocka_unit_test(nested_and_concealed),
 		cmocka_unit_test(empty),
+		cmocka_unit_test(every_rule_has_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

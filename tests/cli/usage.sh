@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# How the command line is refused: what is near, what ends options, lines that fit the terminal.
+set -uo pipefail
+top=${VMT_TOP:-$(cd "$(dirname "$0")/../.." && pwd)}
+VMTRACE=${VMTRACE:-$top/build/vmtrace}
+n=0 failed=0
+
+# says NAME STATUS PATTERN ARGUMENT...: exit status, and a line of output that matches
+says() {
+    local name=$1 status=$2 want=$3 got rc
+    shift 3
+    got=$("$VMTRACE" "$@" 2>&1 </dev/null)
+    rc=$?
+    n=$((n + 1))
+    if [ "$rc" -eq "$status" ] && grep -qE -- "$want" <<<"$got"; then
+        echo "ok $n - $name"
+    else
+        failed=1
+        echo "not ok $n - $name"
+        printf '# status %s (want %s), no %s in\n' "$rc" "$status" "$want"
+        sed 's/^/# /' <<<"$got"
+    fi
+}
+
+says "a slip of the finger" 2 "did you mean 'vmtrace report'" rport
+says "the nearest verb" 2 "did you mean 'vmtrace start'" startt
+for verb in export import top x; do
+    says "$verb: nothing is near" 2 '^  vmtrace --help lists the verbs$' "$verb"
+done
+says "-- ends options" 0 '^5$' tsc convert --to guest --offset 0 -- 5
+says "a file that looks like an option" 1 "error: .*--force" report -- --force
+says "two inputs" 2 'error: --input is given twice' report -i a -i b
+
+echo "1..$n"
+exit $failed
