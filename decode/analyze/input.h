@@ -24,6 +24,14 @@ struct vmt_domain_info {  /* one domain of the session document; text lives as l
 	unsigned int nr_vcpus;
 };
 
+/* What is missing for one reason, of the whole input whatever --time says. */
+#define VMT_INPUT_LOSSES 16u
+
+struct vmt_input_loss {
+	const char *kind; /* static: ring, ring-full, size-limit, damaged, truncated, … */
+	uint64_t times, records, bytes;
+};
+
 struct vmt_input_facts {
 	const char *format; /* vmt, perf.data */
 	const char *host;   /* NULL: not known */
@@ -36,12 +44,18 @@ struct vmt_input_facts {
 	bool has_start,
 		has_stop; /* of the capture, from session and END or from the first/last rec */
 	uint64_t start_ns, stop_ns;
+	/* Time 0 of --time, script and report: where the capture starts, whatever the window. Known
+	 * with the first event. */
+	bool has_base;
+	uint64_t base_ns;
 	bool tsc_convertible; /* perf time can be turned into host TSC */
 	bool has_switches; /* context switches are in the stream: blocked and preempted are known */
 	bool closed;	   /* the writer closed the file in order */
 	bool has_recorder_cpu;
 	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
 	uint64_t late;		  /* recs that came too late for the merge */
+	size_t nr_losses;
+	struct vmt_input_loss losses[VMT_INPUT_LOSSES];
 };
 
 struct vmt_input_options {

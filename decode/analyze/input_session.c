@@ -165,10 +165,19 @@ void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 
 static const char *known_name(const char *name)
 {
-	static const char *const names[] = { "capture-start",	"capture-stop",	   "started",
-					     "paused",		"resumed",	   "reset",
-					     "stopped",		"crashed",	   "migrated-away",
-					     "connection-lost", "connection-back", "hotplug" };
+	static const char *const names[] = { "capture-start",
+					     "capture-stop",
+					     "started",
+					     "paused",
+					     "resumed",
+					     "reset",
+					     "stopped",
+					     "crashed",
+					     "migrated-away",
+					     "connection-lost",
+					     "connection-back",
+					     "hotplug",
+					     "thread-not-captured" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (name && !strcmp(name, names[i]))

@@ -42,6 +42,8 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 		return NULL;
 	b->want_storms = options->storms;
 	b->report.by = dims;
+	b->report.recording = options->recording;
+	b->report.filtered = options->filtered;
 	b->base = vmt_rows_new(BASE_DIMS);
 	b->shown = dims == BASE_DIMS ? NULL : vmt_rows_new(dims);
 	b->bill = vmt_bill_new();
@@ -151,6 +153,7 @@ static void set_span(struct vmt_report_builder *b, const struct vmt_input_facts 
 	if (r->stop_ns < r->start_ns)
 		r->stop_ns = r->start_ns;
 	r->span_ns = r->stop_ns - r->start_ns;
+	r->base_ns = facts->has_base && facts->base_ns < r->start_ns ? facts->base_ns : r->start_ns;
 }
 
 static bool finish_rows(struct vmt_report_builder *b)

@@ -149,6 +149,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_text(j, "host", f->host);
 	vmt_json_text(j, "kernel", f->kernel);
 	vmt_json_text(j, "isa", vmt_isa_name(f->isa));
+	vmt_json_number(j, "base_ns", true, r->base_ns);
 	vmt_json_number(j, "start_ns", true, r->start_ns);
 	vmt_json_number(j, "stop_ns", true, r->stop_ns);
 	vmt_json_number(j, "exits", true, r->exits);
@@ -160,6 +161,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_number(j, "late_records", true, f->late);
 	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
+	vmt_json_bool(j, "recording", true, r->recording);
 	write_loss(j, &r->ledger);
 	write_vms(j, f);
 }

@@ -180,9 +180,9 @@ static void write_storm(const struct vmt_page *page, const struct vmt_report *r,
 	struct vmt_row row = { .isa = s->isa, .has_reason = true, .reason = s->reason };
 	char text[100];
 
-	snprintf(text, sizeof(text), "%.3f s", (double)(s->from_ns - r->start_ns) / 1e9);
+	snprintf(text, sizeof(text), "%.3f s", (double)(s->from_ns - r->base_ns) / 1e9);
 	vmt_page_right(page, text, 12);
-	snprintf(text, sizeof(text), "%.3f s", (double)(s->to_ns - r->start_ns) / 1e9);
+	snprintf(text, sizeof(text), "%.3f s", (double)(s->to_ns - r->base_ns) / 1e9);
 	vmt_page_right(page, text, 12);
 	vmt_page_right(page, vmt_count_text(text, sizeof(text), (uint64_t)s->rate), 10);
 	vmt_page_right(page, vmt_count_text(text, sizeof(text), (uint64_t)s->rate_before), 9);
@@ -196,9 +196,8 @@ static void write_storm(const struct vmt_page *page, const struct vmt_report *r,
 void vmt_text_storms(const struct vmt_page *page, const struct vmt_report *r)
 {
 	vmt_out_char(page->out, '\n');
-	vmt_page_line(
-		page, VMT_STYLE_HEADING,
-		"STORMS (intervals in which the rate of an exit jumps; times from the start)");
+	vmt_page_line(page, VMT_STYLE_HEADING,
+		      "STORMS (where the rate of an exit jumps; times from the capture's start)");
 	if (!r->nr_storms) {
 		vmt_page_line(page, VMT_STYLE_PLAIN, "none");
 		return;

@@ -1,18 +1,52 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Formats compiled into plans, and records decoded by them one at a time. */
+/*
+ * A format is compiled once into loads: where in the raw record, how wide, whether signed, and
+ * where in the rec. Invariant: every load of a plan lies inside the plan's min_len bytes of raw
+ * record, so that one length check a record is enough.
+ */
 #include "decode/kvm/rec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/base/cursor.h"
+#include "decode/base/event.h"
 #include "decode/base/zero.h"
-#include "decode/kvm/rec_plan.h"
+#include "decode/kvm/rec_table.h"
 
 #define FORMATS_MAX	  4096
 #define COMMON_PID_OFFSET 4
 #define NO_CATALOG	  0xffff
 
 _Static_assert(sizeof(struct vmt_rec) == 88, "the merge counts on 88 bytes a rec");
+
+/*
+ * A field is read as the 8 bytes that hold it, of which a left and a right shift leave the field:
+ * no branch on its width.
+ */
+struct load {
+	uint16_t offset; /* of the 8 bytes in the raw record */
+	uint8_t left, right;
+	bool is_signed;
+	uint8_t member; /* byte offset in struct vmt_rec */
+	uint8_t store;	/* enum vmt_rec_store */
+};
+
+struct plan {
+	struct vmt_format format;
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t min_len;
+	unsigned int nr_loads;
+	struct load loads[VMT_REC_FIELDS_MAX];
+};
+
+struct vmt_catalog {
+	struct plan **plans;
+	size_t count, cap;
+	uint16_t *by_id; /* index + 1 by tracepoint id below nr_by_id */
+	size_t nr_by_id;
+};
 
 struct vmt_catalog *vmt_catalog_new(void)
 {
@@ -30,7 +64,7 @@ void vmt_catalog_free(struct vmt_catalog *catalog)
 	free(catalog);
 }
 
-static void add_load(struct rec_plan *plan, const struct vmt_rec_field *row)
+static void add_load(struct plan *plan, const struct vmt_rec_field *row)
 {
 	const struct vmt_format_field *f = vmt_format_find(&plan->format, row->name);
 	unsigned int offset, shift;
@@ -67,7 +101,7 @@ static uint16_t min_len_of(const struct vmt_format *format)
 	return len > UINT16_MAX ? 0 : (uint16_t)len;
 }
 
-static void compile(struct rec_plan *plan)
+static void compile(struct plan *plan)
 {
 	const struct vmt_rec_row *row = vmt_rec_row_find(plan->format.name);
 
@@ -104,7 +138,7 @@ static bool format_equal(const struct vmt_format *a, const struct vmt_format *b)
 
 int vmt_catalog_add(struct vmt_catalog *catalog, const struct vmt_format *format)
 {
-	struct rec_plan *plan;
+	struct plan *plan;
 	int status;
 
 	/* The kernel numbers tracepoints from a 16-bit space (trace_event.type). */
@@ -122,7 +156,7 @@ int vmt_catalog_add(struct vmt_catalog *catalog, const struct vmt_format *format
 		return status;
 	if (catalog->count == catalog->cap) {
 		size_t cap = catalog->cap ? 2 * catalog->cap : 64;
-		struct rec_plan **plans = realloc(catalog->plans, cap * sizeof(struct rec_plan *));
+		struct plan **plans = realloc(catalog->plans, cap * sizeof(struct plan *));
 
 		if (!plans)
 			return VMT_E_NOMEM;
@@ -154,6 +188,30 @@ const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index)
 	return index < catalog->count ? catalog->plans[index]->format.name : NULL;
 }
 
+static uint64_t load_value(const uint8_t *raw, const struct load *load)
+{
+	uint64_t v = vmt_load_u64(raw + load->offset) << load->left;
+
+	/* Arithmetic shift of a negative value: what every compiler of the project does. */
+	return load->is_signed ? (uint64_t)((int64_t)v >> load->right) : v >> load->right;
+}
+
+static void store_value(struct vmt_rec *out, const struct load *load, uint64_t value)
+{
+	uint8_t *member = (uint8_t *)out + load->member;
+	uint32_t narrow = (uint32_t)value;
+
+	if (load->store == VMT_STORE_U64) {
+		memcpy(member, &value, sizeof(value));
+		return;
+	}
+	if (load->store == VMT_STORE_ACCESS)
+		narrow = value ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
+	else if (load->store == VMT_STORE_MMIO_ACCESS)
+		narrow = value == 2 ? VMT_ACCESS_WRITE : VMT_ACCESS_READ;
+	memcpy(member, &narrow, sizeof(narrow));
+}
+
 static void set_common(const struct vmt_ring_record *r, struct vmt_rec *out)
 {
 	vmt_zero(out, sizeof(*out));
@@ -168,7 +226,7 @@ static void set_common(const struct vmt_ring_record *r, struct vmt_rec *out)
 static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_record *r,
 			 struct vmt_rec *out)
 {
-	const struct rec_plan *plan;
+	const struct plan *plan;
 	uint16_t id, index;
 
 	if (!r->raw)
@@ -189,7 +247,11 @@ static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_rin
 	out->catalog = (uint16_t)(index - 1);
 	if (!r->has_tid)
 		out->tid = vmt_load_u32(r->raw + COMMON_PID_OFFSET);
-	rec_plan_fill(plan, r->raw, out);
+	for (unsigned int i = 0; i < plan->nr_loads; i++) {
+		const struct load *load = &plan->loads[i];
+
+		store_value(out, load, load_value(r->raw, load));
+	}
 	return 1;
 }
 

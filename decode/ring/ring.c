@@ -426,17 +426,3 @@ int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t 
 	status = parse_members(set, out, attr_index);
 	return status ? status : out->size;
 }
-
-bool vmt_ring_set_samples(const struct vmt_ring_set *set, struct vmt_ring_samples *out)
-{
-	const struct layout *l = set->layouts;
-
-	if (!set->nr_attrs || !set->same_layout || l->has_read || l->has_callchain || !l->has_raw ||
-	    l->tid == NOWHERE || l->time == NOWHERE || l->cpu == NOWHERE)
-		return false;
-	*out = (struct vmt_ring_samples){ .tid = (uint8_t)(HEADER_BYTES + l->tid),
-					  .time = (uint8_t)(HEADER_BYTES + l->time),
-					  .cpu = (uint8_t)(HEADER_BYTES + l->cpu),
-					  .raw = (uint8_t)(HEADER_BYTES + l->fixed_len) };
-	return true;
-}

@@ -96,16 +96,4 @@ const struct vmt_ring_attr *vmt_ring_set_attr(const struct vmt_ring_set *set, si
 int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
 		   struct vmt_ring_record *out, int *attr_index);
 
-/*
- * Where the members of a SAMPLE stand, in bytes from its header, when they stand there in every one:
- * all attrs have the same sample type, with TID, TIME, CPU and RAW, without READ and CALLCHAIN.
- * raw: of the u32 length in front of the raw bytes, which is the first byte that may be missing.
- */
-struct vmt_ring_samples {
-	uint8_t tid, time, cpu, raw;
-};
-
-/* False when the attrs so far are not of that kind (or there are none): *out is not filled. */
-bool vmt_ring_set_samples(const struct vmt_ring_set *set, struct vmt_ring_samples *out);
-
 #endif

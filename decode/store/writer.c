@@ -104,11 +104,6 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
 	return err;
 }
 
-int vmt_store_commit(struct vmt_store_writer *w, struct vmt_diag *diag)
-{
-	return vmt_output_commit(&w->out, diag);
-}
-
 static bool free_space_refuses(struct vmt_store_writer *w)
 {
 	uint64_t now, bytes;

@@ -58,8 +58,9 @@ int vmt_capture_mark(struct vmt_capture *capture, uint32_t domain, const char *n
 
 struct vmt_capture_stats {
 	uint64_t records, bytes, lost_records, rings, descriptors, threads;
-	uint64_t exits;	 /* kvm_exit samples seen, by tracepoint id */
-	uint64_t cpu_ns; /* own CPU time */
+	uint64_t unknown_losses; /* LOSSes whose size is not known, not in lost_records */
+	uint64_t exits;		 /* kvm_exit samples seen, by tracepoint id */
+	uint64_t cpu_ns;	 /* own CPU time */
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 

@@ -225,7 +225,7 @@ void vmt_explain_end(struct vmt_explain *e, bool print)
 		return;
 	doc = json_pack("{s:s,s:o}", "schema", "vmtrace-explain/1", "results", e->results);
 	if (print)
-		vmt_text_put_json(doc, JSON_INDENT(2));
+		vmt_text_put_json(stdout, doc, JSON_INDENT(2));
 	else
 		json_decref(doc);
 	e->results = NULL;

@@ -73,6 +73,8 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 
 	if (!err)
 		err = vmt_reader_open(&feed->reader, feed->path, NULL, diag);
+	if (!err)
+		feed->recording = vmt_session_writes(feed->path);
 	if (!err && cli->guest_kallsyms)
 		err = vmt_reader_open(kallsyms, cli->guest_kallsyms, NULL, diag);
 	if (!err)
@@ -190,14 +192,24 @@ static double percent_of(uint64_t part, uint64_t whole)
 }
 
 /* A capture that is cut off lost something of unknown size: more than none. */
-bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent)
+bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent,
+			char *what, size_t size)
 {
 	double lost = percent_of(ledger->records_lost, ledger->records_lost + records);
-	bool something = ledger->truncated || ledger->records_lost || ledger->bytes_skipped ||
-			 ledger->overflows;
+	double skipped = percent_of(ledger->bytes_skipped, ledger->bytes_total);
 
-	return lost > percent || percent_of(ledger->bytes_skipped, ledger->bytes_total) > percent ||
-	       (percent <= 0 && something);
+	if (lost > percent && lost >= skipped)
+		snprintf(what, size, "%.3g %% of the records are lost", lost);
+	else if (skipped > percent)
+		snprintf(what, size, "%.3g %% of the bytes are lost", skipped);
+	else if (percent <= 0 && ledger->truncated)
+		snprintf(what, size, "the capture is cut off: an unknown part is lost");
+	else if (percent <= 0 && ledger->overflows)
+		snprintf(what, size, "%llu losses of unknown size",
+			 (unsigned long long)ledger->overflows);
+	else
+		return false;
+	return true;
 }
 
 int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t records)
@@ -211,9 +223,13 @@ int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t re
 		if (vmt_output_finish(&feed->file, &diag))
 			return vmt_cli_fail(&diag);
 	}
-	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss)) {
-		vmt_cli_warn(feed->cli, "more is lost than --max-loss allows");
-		return VMT_STATUS_LOSS;
+	if (feed->recording)
+		ledger.truncated = false; /* the end is not there yet */
+	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss,
+							  diag.what, sizeof(diag.what))) {
+		diag.code = VMT_E_TRUNCATED;
+		vmt_diag_cure(&diag, "more than --max-loss %g allows", feed->cli->max_loss);
+		return vmt_cli_fail(&diag);
 	}
 	return VMT_STATUS_OK;
 }

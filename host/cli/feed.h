@@ -32,7 +32,8 @@ struct vmt_feed {
 	size_t nr_looked_up; /* domains of the input that were compared with --domain */
 	vmt_event_fn *emit;
 	void *context;
-	uint64_t seen; /* events, wanted or not */
+	uint64_t seen;	/* events, wanted or not */
+	bool recording; /* a session still writes the input */
 };
 
 /*
@@ -60,7 +61,11 @@ void vmt_feed_close(struct vmt_feed *feed);
 /* For vmt_symbol_fn: context is the feed; NULL when there are no symbols. */
 vmt_symbol_fn *vmt_feed_symbols(const struct vmt_feed *feed);
 
-/* Whether loss is beyond the limit, in percent of bytes and of records. */
-bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent);
+/*
+ * Whether loss is beyond the limit, in percent of bytes and of records. Says what is lost: "18.3 %
+ * of the bytes are lost".
+ */
+bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent,
+			char *what, size_t size);
 
 #endif

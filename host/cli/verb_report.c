@@ -46,7 +46,9 @@ static int judge(struct vmt_feed *feed, const struct vmt_report *report)
 
 static int run(struct vmt_feed *feed)
 {
-	struct vmt_report_options options = { .by = feed->cli->by, .storms = true };
+	struct vmt_report_options options = { .by = feed->cli->by,
+					      .storms = true,
+					      .recording = feed->recording };
 	struct vmt_report_builder *builder = NULL;
 	const struct vmt_report *report = NULL;
 	int status = vmt_feed_input(feed);

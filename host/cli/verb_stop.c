@@ -14,9 +14,9 @@ static int stop_one(const struct vmt_cli *cli, const struct vmt_session_info *se
 	if (final.last_error[0])
 		vmt_cli_warn(cli, final.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
-		vmt_print_session_json(&final);
+		vmt_print_session_json(stdout, &final);
 	else
-		vmt_print_session_summary(&final);
+		vmt_print_session_summary(stdout, &final);
 	return VMT_STATUS_OK;
 }
 

@@ -23,7 +23,7 @@ static json_t *hex_json(uint64_t value)
 
 static void print_json(json_t *doc)
 {
-	vmt_text_put_json(doc, JSON_INDENT(2));
+	vmt_text_put_json(stdout, doc, JSON_INDENT(2));
 }
 
 /* ---- which map ---- */

@@ -60,6 +60,8 @@ static void make_id(struct vmt_recorder *r)
 	r->info.pid = getpid();
 	snprintf(r->info.backend, sizeof(r->info.backend), "%s",
 		 r->options->backend ? r->options->backend : "auto");
+	r->is_replay = is_replay(r->options);
+	r->info.keep_ns = r->options->keep_ns;
 	snprintf(r->info.state, sizeof(r->info.state), "running");
 }
 

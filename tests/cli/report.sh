@@ -100,6 +100,13 @@ check "--max-loss 0 on a whole file: 0" status 0 "$VMTRACE" report "$work/web01.
 head -c $(($(stat -c %s "$work/web01.vmt") * 2 / 3)) "$work/web01.vmt" >"$work/cut.vmt"
 check "cut off: reported, not refused" status 0 "$VMTRACE" report "$work/cut.vmt"
 check "cut off with --max-loss 0: 6" status 6 "$VMTRACE" report "$work/cut.vmt" --max-loss 0
+check "--max-loss: an error and the limit" bash -c "grep -q '^vmtrace: error: .* lost$' '$work/err' &&
+    grep -q '^  more than --max-loss 0 allows' '$work/err'"
+head -c -5000 "$work/web01.vmt" | dd of="$work/hurt.vmt" status=none
+printf XXXXXXXX | dd of="$work/hurt.vmt" bs=1 seek=$(($(stat -c %s "$work/web01.vmt") / 2)) conv=notrunc status=none
+check "script --type loss says the kind and the bytes" bash -c "'$VMTRACE' script '$work/hurt.vmt' --type loss --format json |
+    jq -es '[.[] | select(.type == \"loss\")] | any(.name == \"damaged\" and .lost_bytes > 0)' &&
+    '$VMTRACE' script '$work/hurt.vmt' --type loss | grep -E 'loss +damaged [0-9]+ bytes'"
 echo hello >"$work/text"
 check "neither .vmt nor perf.data: 6" status 6 "$VMTRACE" report "$work/text"
 check "a full disk is an error" status 1 "$VMTRACE" script "$work/web01.vmt" -o /dev/full
