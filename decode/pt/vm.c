@@ -247,7 +247,8 @@ static void restamp(struct vmt_pt_decoder *d, struct pt_transition *t)
 static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.nonroot_seen = true;
-	if (d->pending & PT_PEND_EXIT)
+	/* A second PIP of a guest that sends no TIP is its MOV to CR3. */
+	if (d->pending & PT_PEND_EXIT || (d->pending & PT_PEND_ENTRY && d->entry.pip))
 		pt_vm_settle(d, NULL);
 	if (d->pending & PT_PEND_ENTRY)
 		restamp(d, &d->entry);
@@ -300,7 +301,8 @@ void pt_vm_vmcs(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 	d->vmcs = (struct pt_address){ p->payload != none, p->address };
 	pt_queue_close_exits(d, true);
-	if (d->pending & PT_PEND_ENTRY)
+	/* With an exit behind it the entry is over, and the VMCS is for the next one. */
+	if (d->pending & PT_PEND_ENTRY && !(d->pending & PT_PEND_EXIT))
 		d->guest_vmcs = d->vmcs;
 }
 
