@@ -200,7 +200,8 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 	snprintf(text, sizeof(text), "%d", domain->id);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->id >= 0 ? text : "-", 5);
-	vmt_page_left(page, domain->name ? domain->name : "(not of libvirt)", name_width);
+	snprintf(text, sizeof(text), "pid %d", domain->pid);
+	vmt_page_left(page, domain->name ? domain->name : text, name_width);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->state, 10);
 	snprintf(text, sizeof(text), "%d", domain->pid);

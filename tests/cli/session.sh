@@ -43,6 +43,11 @@ run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
 run "start: to standard output" 2 'vmtrace record -o -' start -d web01 --backend "$replay" -o -
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
+run "start: a backend that is not here" 5 'no backend pt' start -d web01 --backend pt
+if [ -d /sys/kernel/tracing/events/kvm ] || [ -d /sys/kernel/debug/tracing/events/kvm ]; then
+    run "start: a domain without a process" 5 "start --backend replay:FILE" start -d web01
+    run "start: no such process" 3 'name the process id of a running QEMU' start --pid 999999999
+fi
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
 run "stop: nothing runs" 3 'no session of web01' stop -d web01
 
