@@ -24,6 +24,7 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	clock.cyc_drops_at_psb = clock.cyc_drops_at_psb || d->errata & VMT_PT_SKL168;
 	vmt_pt_clock_init(&d->clock, &clock);
 	d->reader = vmt_pt_reader_of(NULL, 0);
+	d->reader.block = options->block;
 	return d;
 }
 
