@@ -4,13 +4,12 @@
 
 #include "decode/pt/decoder.h"
 
-/* Longest packet, and one byte that an erratum makes the decoder look at behind it. */
-#define PT_PACKET_MAX 17
-#define PT_CARRY_MAX  64
-#define PT_QUEUE_MAX  1024 /* a power of two */
-#define PT_OPEN_MAX   64
-#define PT_NOTES_MAX  4
-#define PT_TIMES_MAX  32
+/* More than the longest packet with another one behind it, at which an erratum makes one look. */
+#define PT_CARRY_MAX 64
+#define PT_QUEUE_MAX 1024 /* a power of two */
+#define PT_OPEN_MAX  64
+#define PT_NOTES_MAX 4
+#define PT_TIMES_MAX 32
 
 /* What waits for a packet to come. */
 enum pt_pending {
