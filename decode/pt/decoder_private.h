@@ -123,6 +123,7 @@ struct vmt_pt_decoder {
 	unsigned int nr_notes;
 	struct pt_note notes[PT_NOTES_MAX];
 
+	struct vmt_pt_pebs pebs;
 	struct pt_open_exit open[PT_OPEN_MAX];
 	unsigned int next_open;
 	struct pt_queue queue;
