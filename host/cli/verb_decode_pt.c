@@ -21,12 +21,13 @@ static void on_skipped(void *context, uint64_t offset, uint64_t len, const char 
 	vmt_pt_lines_skipped(context, offset, len, why);
 }
 
-static int digit(char c)
+/* 16 for what is no hexadecimal digit. */
+static unsigned int digit(char c)
 {
 	static const char digits[] = "0123456789abcdef";
 	const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
 
-	return at ? (int)(at - digits) : -1;
+	return at ? (unsigned int)(at - digits) : 16;
 }
 
 /* Pairs of hexadecimal digits; blanks and 0x may stand between them. */
@@ -43,7 +44,7 @@ static int feed_hex(struct vmt_pt_decoder *decoder, const char *text, struct vmt
 			text += 2;
 			continue;
 		}
-		if (digit(text[0]) < 0 || digit(text[1]) < 0)
+		if (digit(text[0]) > 15 || digit(text[1]) > 15)
 			return vmt_diag_set(diag, VMT_E_USAGE, "--hex is no list of bytes",
 					    "two hexadecimal digits a byte, as in '02 43 03'");
 		byte = (uint8_t)(digit(text[0]) << 4 | digit(text[1]));

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "decode/pt/pebs.h"
@@ -106,11 +107,14 @@ static void what_is_not_closed_by_bep_is_dropped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(enders) / sizeof(enders[0]); i++) {
-		char text[200] = "raw:026384 raw:0c01000000 ";
+		char text[200];
+		struct result r;
 
-		strcat(text, enders[i]);
-		strcat(text, " raw:026384 raw:0c02000000 cyc:5 mtc:1 raw:02b3 cyc:1 fup:7");
-		struct result r = assemble(text);
+		snprintf(text, sizeof(text),
+			 "raw:026384 raw:0c01000000 %s raw:026384 raw:0c02000000 cyc:5 mtc:1 "
+			 "raw:02b3 cyc:1 fup:7",
+			 enders[i]);
+		r = assemble(text);
 
 		assert_true(r.n == 1 && r.pebs.dropped == 1);
 		assert_true(r.records[0].basic[VMT_PT_BASIC_COUNTERS] == 2 && r.records[0].ip == 7);
