@@ -14,6 +14,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 {
 	const struct vmt_cli *cli = feed->cli;
 
+	if (cli->pt.hex)
+		return 0;
 	if (!cli->input)
 		return vmt_session_newest(cli->nr_domains ? cli->domains[0] : NULL, feed->path,
 					  sizeof(feed->path), diag);
@@ -71,7 +73,7 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 	const struct vmt_cli *cli = feed->cli;
 	int err = choose_path(feed, diag);
 
-	if (!err)
+	if (!err && !cli->pt.hex)
 		err = vmt_reader_open(&feed->reader, feed->path, NULL, diag);
 	if (!err)
 		feed->recording = vmt_session_writes(feed->path);
