@@ -382,6 +382,8 @@ static void one_move(struct vmt_ptgen_world *w)
 	const unsigned int steps = (unsigned int)vmt_ptgen_random(w, 12);
 
 	run_world(w, steps);
+	if (vmt_ptgen_chance(w, 100))
+		change_ratio(w);
 	if (w->in_guest) {
 		leave_guest(w);
 		return;
