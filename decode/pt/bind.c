@@ -55,7 +55,6 @@ void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 		d->before_loss = d->mode;
 	d->mode = VMT_PT_MODE_UNKNOWN;
 	d->outside = false;
-	d->enabled = false;
 	d->vmcs.known = false;
 	d->guest_vmcs.known = false;
 	d->guest_cr3.known = false;
@@ -81,7 +80,6 @@ static void over(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void ran(struct vmt_pt_decoder *d)
 {
-	d->enabled = true;
 	if (d->mode == VMT_PT_MODE_ROOT)
 		d->root_ran = true;
 }
@@ -116,7 +114,6 @@ static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_vm_disabled(d);
 	pt_settle(d, p);
 	d->pending = 0;
-	d->enabled = false;
 }
 
 /* The IP goes to the CFEs that wait for one. */
@@ -137,7 +134,6 @@ static void take_fup(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 	d->pending &= ~(own | PT_PEND_ABORT | PT_PEND_CFE_SHARED | PT_PEND_RESUME);
 	if (waiting & PT_PEND_RESUME) {
-		d->enabled = true;
 		return;
 	}
 	if (waiting & (PT_PEND_CFE | PT_PEND_CFE_SHARED))
@@ -192,8 +188,8 @@ static void take_evd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	bool vmx = p->kind == VMT_PT_EVD_VMXQ || p->kind == VMT_PT_EVD_VMXR;
 
-	/* An entry stays under way: the exit may say that it failed. */
-	if (!(vmx && d->pending & PT_PEND_ENTRY && !(d->pending & PT_PEND_EXIT)))
+	/* An entry stays under way: the exit may say that it failed. An SMI may share its FUP. */
+	if (!vmx || d->pending & PT_PEND_EXIT || !(d->pending & (PT_PEND_ENTRY | PT_PEND_NOTES)))
 		pt_settle(d, NULL);
 	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME);
 	d->event_trace = true;
@@ -237,7 +233,7 @@ static bool shares_fup(uint8_t kind)
 
 static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	bool shared = !p->ip_bit && d->enabled && shares_fup(p->kind);
+	bool shared = !p->ip_bit && shares_fup(p->kind);
 	bool waits = p->ip_bit || shared;
 
 	d->event_trace = true;

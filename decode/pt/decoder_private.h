@@ -102,7 +102,6 @@ struct vmt_pt_decoder {
 	/* ---- state of the CPU ---- */
 	enum vmt_pt_mode mode;
 	enum vmt_pt_mode before_loss; /* mode at the last loss, if mode is unknown since */
-	bool enabled;		      /* PacketEn */
 	bool root_ran;		      /* something ran in root operation in this stream */
 	bool event_trace;	      /* there was a CFE */
 	bool outside;		      /* an exit switched tracing off */

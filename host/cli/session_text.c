@@ -161,7 +161,7 @@ void vmt_session_sweep(const struct vmt_cli *cli)
 	struct vmt_session_info *list;
 	size_t count;
 
-	if (vmt_session_list(&list, &count, NULL))
+	if (vmt_session_list_known(&list, &count, NULL))
 		return;
 	for (size_t i = 0; i < count; i++) {
 		char text[sizeof(list[i].file) + sizeof(list[i].domains) + 120];
@@ -178,8 +178,8 @@ void vmt_session_sweep(const struct vmt_cli *cli)
 
 int vmt_session_no_csv(const struct vmt_cli *cli)
 {
-	return cli->format == VMT_FORMAT_CSV
-		       ? vmt_cli_usage(cli, "there is no table to write as csv",
-				       "use --format text or json")
-		       : 0;
+	if (cli->format == VMT_FORMAT_CSV)
+		return vmt_cli_usage(cli, "there is no table to write as csv",
+				     "use --format text or json");
+	return VMT_STATUS_OK;
 }

@@ -32,7 +32,7 @@ const char *vmt_session_wanted(const struct vmt_cli *cli);
 /* Says for each killed recorder which file survives (and cleans up behind it). */
 void vmt_session_sweep(const struct vmt_cli *cli);
 
-/* 0, or a usage error for --format csv where there is no table. */
+/* 0, or a usage error for --format csv: there is no table. */
 int vmt_session_no_csv(const struct vmt_cli *cli);
 
 #endif

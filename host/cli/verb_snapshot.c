@@ -26,7 +26,6 @@ int vmt_verb_snapshot(struct vmt_cli *cli)
 	struct vmt_session_info session, info;
 	struct vmt_diag diag = { 0 };
 	char path[sizeof(session.file) + 64], size[24];
-
 	bool to_stdout = vmt_is_stdout(cli->output);
 	FILE *out = to_stdout ? stderr : stdout;
 

@@ -27,7 +27,7 @@ static int stop_all(const struct vmt_cli *cli)
 	size_t count;
 	int status = VMT_STATUS_OK;
 
-	if (vmt_session_list(&list, &count, &diag))
+	if (vmt_session_list_known(&list, &count, &diag))
 		return vmt_cli_fail(&diag);
 	for (size_t i = 0; i < count; i++) {
 		int one = strcmp(list[i].state, "stale") ? stop_one(cli, &list[i]) : 0;

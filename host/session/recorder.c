@@ -402,6 +402,16 @@ static int leave_closing_to_child(void)
 	_exit(read(fds[0], &byte, 1) < 0);
 }
 
+/* The rest of the file went to an inode without a name. */
+static void note_missing(struct vmt_recorder *r)
+{
+	struct vmt_diag diag = { 0 };
+
+	vmt_diag_set(&diag, VMT_E_NOT_FOUND, "the capture's file was removed while it was written",
+		     "its records are lost");
+	vmt_recorder_note(r, &diag);
+}
+
 int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, struct vmt_diag *diag)
 {
 	int err = 0, held;
@@ -418,6 +428,8 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 
 			r->info.file_bytes = (uint64_t)st.st_size;
 			r->info.kept_bytes = r->info.file_bytes - dropped;
+		} else if (!finished) {
+			note_missing(r);
 		}
 	}
 	if (r->capture)

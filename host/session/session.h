@@ -57,9 +57,14 @@ int vmt_session_record(const struct vmt_session_options *options, int stop_fd,
 		       vmt_session_live_fn *live, void *context, struct vmt_session_info *info,
 		       struct vmt_diag *diag);
 
-/* All sessions of this user (root: all); stale ones of killed recorders are recognised and cleaned.
+/*
+ * All sessions of this user (root: all); stale ones of killed recorders are recognised and cleaned.
+ * Takes at most 3 s: one that does not answer says so in last_error.
  */
 int vmt_session_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
+
+/* The same without asking the recorders: what they wrote about once a second. Does not wait. */
+int vmt_session_list_known(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag);
 
 /* Finds one by id or domain name (NULL: the only one). VMT_E_NOT_FOUND. */
 int vmt_session_find(const char *what, struct vmt_session_info *out, struct vmt_diag *diag);

@@ -148,4 +148,21 @@ for _ in $(seq 500); do [ -s record4.vmt ] && ls run/s-*/control >/dev/null 2>&1
 kill -INT $pid
 wait $pid && grep -q 'record4.vmt' out
 ok "record ends at a signal"
+for fd in 0 1 2; do
+    eval "\"$VMTRACE\" record -d web01 --backend $replay -o closed$fd.vmt --duration 300ms $fd>&-" >/dev/null 2>&1
+    "$VMTRACE" report closed$fd.vmt --max-loss 0 >/dev/null 2>&1
+    ok "record: closed descriptor $fd is not taken for the file"
+done
+run "record: not to standard output" 2 'needs a file' record -d web01 --backend "$replay" -o -
+run "start: not to standard output" 2 'needs a file' start -d web01 --backend "$replay" -o -
+run "snapshot: not to standard output" 2 'needs a file' snapshot -o -
+
+"$VMTRACE" start -d web01 --backend "$replay" -o hung.vmt >/dev/null
+pid=$("$VMTRACE" status --format json | jq '.sessions[0].pid')
+kill -STOP "$pid"
+run "status: a recorder that hangs" 0 'does not answer' status
+run "start: beside one that hangs" 1 'already has a session' start -d web01 --backend "$replay" -o hung2.vmt
+kill -CONT "$pid"
+rm hung.vmt
+run "stop: the file was removed" 0 'was removed while it was written' stop
 echo "1..$n"
