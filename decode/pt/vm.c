@@ -38,13 +38,13 @@ static const struct vmx_tsc_map *guest_map(const struct vmt_pt_decoder *d)
 }
 
 static bool plausible(const struct vmt_pt_decoder *d, uint64_t payload, enum vmt_pt_mode mode,
-		      const struct vmx_tsc_map *map)
+		      const struct vmx_tsc_map *map, uint64_t *first)
 {
-	uint64_t first, last;
+	uint64_t last;
 
 	if (mode == VMT_PT_MODE_NONROOT && !map)
 		return false;
-	return vmt_pt_clock_convert(&d->clock, payload, mode, map, &first, &last) &&
+	return vmt_pt_clock_convert(&d->clock, payload, mode, map, first, &last) &&
 	       last >= d->clock.low && last - d->clock.low < PLAUSIBLE_AHEAD;
 }
 
@@ -61,6 +61,7 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 				const struct vmx_tsc_map **map)
 {
 	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	uint64_t of_root, of_guest;
 	bool root, guest;
 
 	*map = guest_map(d);
@@ -73,9 +74,10 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 		return VMT_PT_MODE_ROOT;
 	if (!*map || !d->clock.known)
 		return VMT_PT_MODE_UNKNOWN;
-	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL);
-	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map);
-	if (root == guest)
+	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL, &of_root);
+	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map, &of_guest);
+	/* A guest that reads the host's TSC leaves no doubt. */
+	if (root == guest && !(root && of_root == of_guest))
 		return VMT_PT_MODE_UNKNOWN;
 	return root ? VMT_PT_MODE_ROOT : VMT_PT_MODE_NONROOT;
 }

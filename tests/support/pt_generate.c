@@ -87,6 +87,7 @@ static void put_psb(struct vmt_ptgen_world *w, bool enabling)
 	put_pip(w);
 	if (with_vmcs && !vmcs_first)
 		put_vmcs(w);
+	w->clock.tsc_packet_at = w->o->tsc ? w->clock.tsc : 0;
 	vmt_ptenc_cbr(e, w->clock.ratio);
 	if (w->o->branch && !enabling) {
 		put_mode(w);
@@ -113,7 +114,7 @@ static struct vmt_ptgen_truth *begin_truth(struct vmt_ptgen_world *w, bool is_ex
 		.is_exit = is_exit,
 		.hidden = w->o->conceal || w->damaged,
 		.certain = w->nr_known || (w->o->event_trace && (is_exit || !w->o->guest_only)),
-		.at_tsc = w->clock.tsc_packet_at == w->clock.tsc && w->nr_known,
+		.at_tsc = w->clock.tsc_packet_at == w->clock.tsc,
 		.has_vmcs = w->vmcs_known,
 		.has_cr3 = is_exit ? w->cr3_known : true,
 		.has_rip = w->o->branch || (is_exit && w->o->event_trace),

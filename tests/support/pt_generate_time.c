@@ -83,7 +83,8 @@ void vmt_ptgen_tsc(struct vmt_ptgen_world *w)
 		return;
 	vmt_ptgen_cyc(w);
 	vmt_ptenc_tsc(&w->out->stream, w->in_guest ? guest_tsc(w) : w->clock.tsc);
-	w->clock.tsc_packet_at = w->clock.tsc;
+	/* Whose TSC it is must be known; PSB+ tells it behind the packet. */
+	w->clock.tsc_packet_at = w->nr_known && (w->vmcs_known || !w->in_guest) ? w->clock.tsc : 0;
 	if (!w->o->mtc)
 		return;
 	if (w->in_guest && w->o->skz84)
