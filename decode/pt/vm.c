@@ -61,11 +61,14 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 				const struct vmx_tsc_map **map)
 {
 	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	/* Behind an exit of which nothing more is seen, a guest-only trace may go on in the guest.
+	 */
+	const bool left = d->pending & PT_PEND_EXIT && mode == VMT_PT_MODE_ROOT;
 	uint64_t of_root, of_guest;
 	bool root, guest;
 
 	*map = guest_map(d);
-	if (mode == VMT_PT_MODE_NONROOT || (mode == VMT_PT_MODE_ROOT && !d->outside))
+	if (mode == VMT_PT_MODE_NONROOT || (mode == VMT_PT_MODE_ROOT && !d->outside && !left))
 		return mode;
 	/* Nothing says where the CPU is: the value itself may. */
 	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
@@ -73,11 +76,11 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	if (!*map && mode == VMT_PT_MODE_ROOT && d->root_ran)
 		return VMT_PT_MODE_ROOT;
 	if (!*map || !d->clock.known)
-		return VMT_PT_MODE_UNKNOWN;
+		return left ? VMT_PT_MODE_ROOT : VMT_PT_MODE_UNKNOWN;
 	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL, &of_root);
 	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map, &of_guest);
 	/* A guest that reads the host's TSC leaves no doubt. */
-	if (root == guest && !(root && of_root == of_guest))
+	if (root == guest && !(root && (left || of_root == of_guest)))
 		return VMT_PT_MODE_UNKNOWN;
 	return root ? VMT_PT_MODE_ROOT : VMT_PT_MODE_NONROOT;
 }

@@ -21,13 +21,16 @@
 #include "tests/support/pt_event_text.h"
 #include "tests/support/pt_generate.h"
 
-#define SEEDS 12
+#define SEEDS	   12
+#define MAX_EVENTS 1024
 
 struct run {
 	const struct vmt_ptgen_options *options;
 	const struct vmt_ptgen *gen;
-	size_t len;  /* bytes of the stream that were fed */
-	size_t next; /* truth that was not looked at */
+	size_t len; /* bytes of the stream that were fed */
+	struct vmt_event seen[MAX_EVENTS];
+	uint64_t told_before[MAX_EVENTS]; /* host TSC of the event before it */
+	size_t nr_seen;
 	uint64_t told;
 	size_t events, timed, bounded, exact;
 };
@@ -93,47 +96,92 @@ static const char *difference(const struct run *r, const struct vmt_event *e,
 	return NULL;
 }
 
-static void check_time(struct run *r, const struct vmt_event *e, size_t nth)
+static void check_time(struct run *r, size_t event, size_t nth)
 {
+	const struct vmt_event *e = &r->seen[event];
 	const struct vmt_ptgen_truth *t = &r->gen->truth[nth];
 	if (!(e->has & VMT_HAS_HOST_TSC))
 		return;
 	r->timed++;
 	r->bounded += e->host_tsc_error != VMT_PT_NO_BOUND;
-	if (t->at_tsc && !(r->options->scaling && t->is_exit)) {
+	if (t->at_tsc && t->certain && !(r->options->scaling && t->is_exit)) {
 		r->exact++;
 		/* Time does not go back: an estimate that was told before may be later. */
-		if (e->host_tsc.host_tsc != t->host_tsc && e->host_tsc.host_tsc != r->told)
+		if (e->host_tsc.host_tsc != t->host_tsc &&
+		    e->host_tsc.host_tsc != r->told_before[event])
 			wrong(r, e, "a TSC packet beside it has another time", nth);
 	}
 }
 
-static void match(struct run *r, const struct vmt_event *e)
+/* Whether a truth may stay without an event. */
+static bool may_lack(const struct run *r, size_t nth)
 {
-	const char *what = NULL;
+	const struct vmt_ptgen_truth *t = &r->gen->truth[nth];
 
-	r->events++;
-	for (; r->next < r->gen->nr_truth; r->next++) {
-		const struct vmt_ptgen_truth *t = &r->gen->truth[r->next];
+	return t->hidden || !t->certain || t->end > r->len;
+}
 
-		if (t->hidden)
-			continue;
-		what = difference(r, e, t);
-		if (!what) {
-			check_time(r, e, r->next++);
-			return;
-		}
-		if (t->certain)
-			wrong(r, e, what, r->next);
+static bool fits(const struct run *r, size_t event, size_t nth)
+{
+	const struct vmt_ptgen_truth *t = &r->gen->truth[nth];
+
+	return !t->hidden && !difference(r, &r->seen[event], t);
+}
+
+/* Says where the events and the truth part. */
+static void explain(const struct run *r)
+{
+	size_t nth = 0;
+
+	for (size_t i = 0; i < r->nr_seen; i++, nth++) {
+		while (nth < r->gen->nr_truth && !fits(r, i, nth) && may_lack(r, nth))
+			nth++;
+		if (nth == r->gen->nr_truth)
+			wrong(r, &r->seen[i], "it did not happen", nth);
+		if (!fits(r, i, nth))
+			wrong(r, &r->seen[i], difference(r, &r->seen[i], &r->gen->truth[nth]), nth);
 	}
-	wrong(r, e, "it did not happen", r->next);
+	for (; nth < r->gen->nr_truth; nth++)
+		if (!may_lack(r, nth))
+			break;
+	fail_msg("seed %" PRIu64 ": truth %zu of %zu did not come out", r->options->seed, nth,
+		 r->gen->nr_truth);
+}
+
+/*
+ * Events and truth in order: each event is one truth, and each truth that must come out is one
+ * event. good[i][j]: the events from i on are matched by the truth from j on.
+ */
+static void match(struct run *r)
+{
+	const size_t events = r->nr_seen, truths = r->gen->nr_truth, row = truths + 1;
+	bool *good = calloc((events + 1) * row, sizeof(*good));
+	size_t j = 0;
+
+	assert_non_null(good);
+	good[events * row + truths] = true;
+	for (size_t i = events + 1; i-- > 0;)
+		for (size_t k = truths; k-- > 0;)
+			good[i * row + k] =
+				(may_lack(r, k) && good[i * row + k + 1]) ||
+				(i < events && good[(i + 1) * row + k + 1] && fits(r, i, k));
+	if (!good[0])
+		explain(r);
+	for (size_t i = 0; i < events; j++)
+		if (good[(i + 1) * row + j + 1] && fits(r, i, j))
+			check_time(r, i++, j);
+	free(good);
 }
 
 static void on_event(void *context, const struct vmt_event *e)
 {
 	struct run *r = context;
-	if (e->type == VMT_EVENT_ENTRY || e->type == VMT_EVENT_EXIT)
-		match(r, e);
+
+	if (e->type == VMT_EVENT_ENTRY || e->type == VMT_EVENT_EXIT) {
+		assert_true(r->nr_seen < MAX_EVENTS);
+		r->told_before[r->nr_seen] = r->told;
+		r->seen[r->nr_seen++] = *e;
+	}
 	if (e->has & VMT_HAS_HOST_TSC)
 		r->told = e->host_tsc.host_tsc;
 }
@@ -178,33 +226,24 @@ static void decode(struct run *r, uint64_t seed)
 	vmt_pt_decoder_free(decoder);
 }
 
-/* What was certain and whole, and did not come out. */
-static void check_rest(const struct run *r)
-{
-	for (size_t i = r->next; i < r->gen->nr_truth; i++) {
-		const struct vmt_ptgen_truth *t = &r->gen->truth[i];
-
-		if (!t->hidden && t->certain && t->end <= r->len)
-			fail_msg("seed %" PRIu64 ": truth %zu at 0x%zx did not come out",
-				 r->options->seed, i, t->begin);
-	}
-}
-
 static void run_one(struct run *r, size_t len)
 {
 	r->len = len;
-	r->next = 0;
+	r->nr_seen = 0;
 	r->told = 0;
 	decode(r, r->options->seed);
-	check_rest(r);
+	r->events += r->nr_seen;
+	match(r);
 }
 
 /* Runs a setting with some seeds, whole and cut off anywhere. */
-static struct run run_setting(struct vmt_ptgen_options options)
+static const struct run *run_setting(struct vmt_ptgen_options options)
 {
-	struct run r = { .options = &options };
+	static struct run r;
 	const uint64_t first = 1000 * options.seed;
 
+	r.options = &options;
+	r.events = r.timed = r.bounded = r.exact = 0;
 	for (unsigned int i = 0; i < SEEDS; i++) {
 		struct vmt_ptgen gen;
 
@@ -218,7 +257,7 @@ static struct run run_setting(struct vmt_ptgen_options options)
 	}
 	r.options = NULL;
 	r.gen = NULL;
-	return r;
+	return &r;
 }
 
 static const struct vmt_ptgen_options base = {
@@ -241,7 +280,7 @@ static void every_transition_of_a_whole_stream(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
 		struct vmt_ptgen_options o = base;
-		struct run r;
+		const struct run *r;
 
 		o.seed += i;
 		o.event_trace = i & 1;
@@ -249,8 +288,8 @@ static void every_transition_of_a_whole_stream(void **state)
 		o.scaling = i & 4;
 		o.late_failure = 100;
 		r = run_setting(o);
-		assert_true(r.timed > r.events / 2 && r.bounded > r.events / 2);
-		assert_true(r.exact > r.events / 20);
+		assert_true(r->timed > r->events / 2 && r->bounded > r->events / 2);
+		assert_true(r->exact > r->events / 20);
 	}
 }
 
@@ -272,13 +311,13 @@ static void time_from_each_mix_of_packets(void **state)
 static void nothing_is_known_of_time_without_tsc(void **state)
 {
 	struct vmt_ptgen_options o = base;
-	struct run r;
+	const struct run *r;
 
 	(void)state;
 	o.seed += 200;
 	o.tsc = false;
 	r = run_setting(o);
-	assert_true(r.events && !r.timed);
+	assert_true(r->events && !r->timed);
 }
 
 static void none_invented_across_overflows(void **state)
@@ -315,7 +354,7 @@ static void none_invented_when_concealed(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
 		struct vmt_ptgen_options o = base;
-		struct run r;
+		const struct run *r;
 
 		o.seed += 500 + i;
 		o.conceal = true;
@@ -324,7 +363,7 @@ static void none_invented_when_concealed(void **state)
 		o.guest_only = i & 4;
 		o.overflow = 30;
 		r = run_setting(o);
-		assert_int_equal(r.events, 0);
+		assert_int_equal(r->events, 0);
 	}
 }
 
