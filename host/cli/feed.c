@@ -143,6 +143,39 @@ static void look_up_domains(struct vmt_feed *feed)
 	}
 }
 
+static void note_pid(struct vmt_feed *feed, uint32_t pid)
+{
+	const struct vmt_cli *cli = feed->cli;
+
+	for (size_t n = 0; n < cli->nr_pids; n++) {
+		if ((uint32_t)cli->pids[n] == pid) {
+			feed->pids_seen |= UINT64_C(1) << n;
+			return;
+		}
+	}
+	for (size_t n = 0; n < feed->nr_others; n++) {
+		if (feed->others[n] == pid)
+			return;
+	}
+	if (feed->nr_others < sizeof(feed->others) / sizeof(feed->others[0]))
+		feed->others[feed->nr_others++] = pid;
+}
+
+static void note_seen(struct vmt_feed *feed, const struct vmt_event *event)
+{
+	struct vmt_filter any_vcpu;
+
+	if (feed->cli->nr_pids && (event->has & VMT_HAS_TID) && event->pid)
+		note_pid(feed, event->pid);
+	if (!feed->filter.by_vcpu || !(event->has & VMT_HAS_VCPU) || event->vcpu >= 64 ||
+	    (feed->vcpus_seen >> event->vcpu & 1))
+		return;
+	any_vcpu = feed->filter;
+	any_vcpu.by_vcpu = false;
+	if (vmt_filter_passes(&any_vcpu, event))
+		feed->vcpus_seen |= UINT64_C(1) << event->vcpu;
+}
+
 static void take(void *context, const struct vmt_event *event)
 {
 	struct vmt_feed *feed = context;
@@ -150,8 +183,67 @@ static void take(void *context, const struct vmt_event *event)
 	feed->seen++;
 	if (feed->filter.by_domain)
 		look_up_domains(feed);
+	note_seen(feed, event);
 	if (vmt_filter_passes(&feed->filter, event))
 		feed->emit(feed->context, event);
+}
+
+/* Appends to a list in words; what does not fit is left out. */
+static void list_number(char *text, size_t size, unsigned int n)
+{
+	size_t at = strlen(text);
+
+	if (at + 16 < size)
+		snprintf(text + at, size - at, "%s%u", at ? ", " : "", n);
+}
+
+static int check_pids(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	char there[200] = "";
+
+	for (size_t n = 0; n < feed->cli->nr_pids; n++) {
+		bool found = feed->pids_seen >> n & 1;
+
+		for (size_t i = 0; i < facts->nr_domains; i++)
+			found |= facts->domains[i].pid == (uint32_t)feed->cli->pids[n];
+		if (found)
+			continue;
+		for (size_t i = 0; i < feed->nr_others; i++)
+			list_number(there, sizeof(there), feed->others[i]);
+		vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no process %ld",
+				(long)feed->cli->pids[n]);
+		vmt_diag_cure(&diag, there[0] ? "it has: %s" : "it names no process at all%s",
+			      there);
+		return vmt_cli_fail(&diag);
+	}
+	return VMT_STATUS_OK;
+}
+
+/* A vCPU that the session document names is there, with or without events. */
+static int check_vcpus(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	uint64_t there = feed->vcpus_seen;
+	char list[200] = "";
+
+	for (size_t i = 0; i < facts->nr_domains; i++) {
+		unsigned int n = facts->domains[i].nr_vcpus;
+
+		there |= n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	}
+	if (!feed->cli->vcpu_list || (there & feed->cli->vcpu_mask))
+		return VMT_STATUS_OK;
+	for (unsigned int v = 0; v < 64; v++) {
+		if (there >> v & 1)
+			list_number(list, sizeof(list), v);
+	}
+	vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no vCPU %.60s",
+			feed->cli->vcpu_list);
+	vmt_diag_cure(&diag, list[0] ? "it has: %s" : "it has no event of a vCPU%s", list);
+	return vmt_cli_fail(&diag);
 }
 
 static int check_domains(const struct vmt_feed *feed)
@@ -173,6 +265,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 {
 	const struct vmt_cli *cli = feed->cli;
 	struct vmt_diag diag = { 0 };
+	int status;
 
 	feed->emit = emit;
 	feed->context = context;
@@ -183,7 +276,10 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
-	return check_domains(feed);
+	status = check_domains(feed);
+	if (!status)
+		status = check_pids(feed);
+	return status ? status : check_vcpus(feed);
 }
 
 static double percent_of(uint64_t part, uint64_t whole)

@@ -32,6 +32,10 @@ struct vmt_feed {
 	size_t nr_looked_up; /* domains of the input that were compared with --domain */
 	vmt_event_fn *emit;
 	void *context;
+	uint64_t pids_seen;  /* bit n: --pid n had an event */
+	uint64_t vcpus_seen; /* bit n: vCPU n had one, in what --domain and --pid choose */
+	uint32_t others[8];  /* processes that --pid does not name */
+	size_t nr_others;
 	uint64_t seen;	/* events, wanted or not */
 	bool recording; /* a session still writes the input */
 };
@@ -47,7 +51,8 @@ int vmt_feed_input(struct vmt_feed *feed);
 
 /*
  * Reads everything; the events that --domain, --pid and --vcpu want go to emit. Domains are looked
- * up in the session document as it comes: VMT_STATUS_NO_DOMAIN when one is in none.
+ * up in the session document as it comes. VMT_STATUS_NO_DOMAIN when a domain or process is not
+ * in the input, or none of the vCPUs.
  */
 int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context);
 

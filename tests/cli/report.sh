@@ -93,6 +93,16 @@ check "decode kvm: the ledger balances" bash -c "'$VMTRACE' decode kvm '$work/we
 check "decode kvm: offset and length on every line" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json |
     jq -es '.[:-1] | all(.[]; has(\"offset\") and (has(\"len\") or has(\"skipped\")))'"
 check "no such domain: 3" status 3 "$VMTRACE" report "$work/web01.vmt" -d nobody
+check "no such vCPU: 3, and which are there" bash -c "'$VMTRACE' report '$work/web01.vmt' --vcpu 9 2>'$work/err'
+    [ \$? -eq 3 ] && grep -q 'no vCPU 9' '$work/err' && grep -q 'it has: 0, 1' '$work/err'"
+check "no such process: 3, and which are there" bash -c "'$VMTRACE' report '$work/web01.vmt' --pid 1 2>'$work/err'
+    [ \$? -eq 3 ] && grep -q 'no process 1' '$work/err' && grep -q 'it has: [0-9]' '$work/err'"
+check "report --vcpu: the others are not silent" bash -c "! '$VMTRACE' report '$work/web01.vmt' --vcpu 1 |
+    grep -q 'had no event'"
+check "report --time: times from the capture's start" bash -c "'$VMTRACE' report '$work/web01.vmt' --time 1,3 --storms |
+    grep -A 2 '^STORMS' | tail -n 1 | grep -E '^ +1\.[45][0-9]* s +2\.5'"
+check "script: time 0 does not depend on --type" bash -c "line=\$('$VMTRACE' script '$work/web01.vmt' --type userspace |
+    head -n 1) && '$VMTRACE' script '$work/web01.vmt' | grep -xF \"\$line\""
 check "wrong --by: 2" status 2 "$VMTRACE" report "$work/web01.vmt" --by colour
 check "wrong --type: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --type exit,colour
 check "--fail-on note finds something: 10" status 10 "$VMTRACE" report "$work/web01.vmt" --fail-on note
