@@ -100,6 +100,7 @@ static void take_tip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	pt_note_flush(d, NULL);
 	if (d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY))
 		pt_settle(d, p);
 	else
