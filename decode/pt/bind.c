@@ -21,12 +21,12 @@ static void bound_stamps(struct vmt_pt_decoder *d)
 
 void pt_time(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	enum vmt_pt_mode mode = d->mode;
+	enum vmt_pt_mode mode = pt_vm_mode(d);
 	const struct vmx_tsc_map *map = NULL;
 
 	if (p->type == VMT_PT_TSC)
 		mode = pt_vm_tsc_mode(d, p->payload, &map);
-	else if (p->type == VMT_PT_TMA && (d->mode == VMT_PT_MODE_UNKNOWN || d->outside))
+	else if (p->type == VMT_PT_TMA && (mode == VMT_PT_MODE_UNKNOWN || d->outside))
 		mode = d->clock.has_root_tsc ? VMT_PT_MODE_ROOT : VMT_PT_MODE_NONROOT;
 	vmt_pt_clock_packet(&d->clock, p, mode, map);
 	if (d->bounds != d->clock.bounds) {
@@ -101,6 +101,7 @@ static void take_tip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	pt_note_flush(d, NULL);
 	if (d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY))
 		pt_settle(d, p);
 	else

@@ -144,6 +144,10 @@ void pt_psb_begin(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 bool pt_psb_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 void pt_psb_end(struct vmt_pt_decoder *d);
 
+/* Where the CPU is, with a transition under way whose PIP has come: that one is over when BranchEn
+ * is 0, and time packets behind it are the new world's. */
+enum vmt_pt_mode pt_vm_mode(const struct vmt_pt_decoder *d);
+
 /* ---- vm.c: entries and exits ---- */
 void pt_vm_pip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 void pt_vm_vmcs(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
