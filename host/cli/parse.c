@@ -129,6 +129,9 @@ static int take(struct scan *s, const struct vmt_option_row *row, const char *va
 {
 	const char *why = "";
 
+	if (!strcmp(row->name, "input") && s->cli->input)
+		return vmt_cli_usage(s->cli, "two inputs: --input is given twice",
+				     "give one of them");
 	if (!strcmp(row->name, "help"))
 		s->want_help = true;
 	else if (!strcmp(row->name, "version"))
@@ -295,6 +298,10 @@ static int finish(struct scan *s)
 				 s->seen[i]->name);
 			return vmt_cli_usage(cli, what, NULL);
 		}
+	}
+	if (cli->has_fail_on && verb->run != vmt_verb_report) {
+		snprintf(what, sizeof(what), "%s has no findings for --fail-on", verb->name);
+		return vmt_cli_usage(cli, what, "vmtrace report has");
 	}
 	if (cli->nr_args < verb->min_args) {
 		snprintf(what, sizeof(what), "%s needs an argument", verb->name);

@@ -108,6 +108,8 @@ check "report --by: no key is cut, no empty column" bash -c "! '$VMTRACE' report
     grep -E 'any reason|100.0 % of them\)\$' | grep -v instruction:"
 check "script --type names the bad word" bash -c "'$VMTRACE' script '$work/web01.vmt' --type exit,foo 2>&1 |
     grep -q \"'foo' is no type of event\""
+check "script --fail-on is refused: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --fail-on note
+check "two inputs: 2" status 2 "$VMTRACE" report -i "$work/web01.vmt" -i "$work/web01.vmt"
 check "wrong --by: 2" status 2 "$VMTRACE" report "$work/web01.vmt" --by colour
 check "wrong --type: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --type exit,colour
 check "--fail-on note finds something: 10" status 10 "$VMTRACE" report "$work/web01.vmt" --fail-on note
