@@ -49,6 +49,8 @@ static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
 {
 	uint64_t *last = last_of_ring(in, stream, rec);
 
+	if (rec->kind == VMT_REC_LOST && !rec->time_ns)
+		rec->flags &= (uint8_t)~VMT_REC_HAS_TIME; /* perf writes such with an id of zeros */
 	if (rec->flags & VMT_REC_HAS_TIME)
 		note_time(in, rec->time_ns);
 	else
