@@ -3,7 +3,6 @@
  * A bare Intel PT stream as an input. Its only clock is the TSC: nanoseconds are TSC units over the
  * rate, so that time 0 is the reset of the TSC.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "decode/analyze/input_private.h"
@@ -18,6 +17,22 @@ static uint64_t to_ns(uint64_t tsc, uint64_t hz)
 	if (__builtin_mul_overflow(tsc / hz, (uint64_t)NS_PER_S, &whole))
 		return UINT64_MAX;
 	return whole + tsc % hz * NS_PER_S / hz;
+}
+
+static void count_loss(struct vmt_input *in, const struct vmt_event *e)
+{
+	static const struct {
+		const char *event, *kind;
+	} rows[] = {
+		{ "overflow", "pt-overflow" },
+		{ "aux-gap", "pt-gap" },
+		{ "undecodable", "pt-undecodable" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(e->name, rows[i].event))
+			input_loss_count(in, rows[i].kind, 0,
+					 e->has & VMT_HAS_VALUE ? (uint64_t)e->value : 0);
 }
 
 static void on_event(void *context, const struct vmt_event *event)
@@ -38,6 +53,8 @@ static void on_event(void *context, const struct vmt_event *event)
 		e.duration_ns = to_ns(e.duration_tsc, hz);
 		e.has |= VMT_HAS_DURATION;
 	}
+	if (e.type == VMT_EVENT_LOSS)
+		count_loss(in, &e);
 	input_event(in, &e);
 }
 

@@ -7,6 +7,8 @@
 #include "host/cli/cli.h"
 #include "host/cli/options.h"
 
+#define TSC_HZ_MAX UINT64_C(10000000000)
+
 /* A number up to most, which fills the text. */
 static bool whole_number(const char *text, uint64_t most, uint64_t *n)
 {
@@ -71,7 +73,7 @@ bool vmt_pt_read_tsc_hz(struct vmt_cli *cli, const char *value, const char **why
 	uint64_t n;
 
 	*why = "TSC ticks a second, at most 10000000000";
-	if (!whole_number(value, UINT64_C(10000000000), &n) || !n)
+	if (!whole_number(value, TSC_HZ_MAX, &n) || !n)
 		return false;
 	cli->pt.clock.tsc_hz = n;
 	cli->pt.given = "--tsc-hz";
@@ -104,11 +106,12 @@ bool vmt_pt_read_cpuid_15h(struct vmt_cli *cli, const char *value, const char **
 uint64_t vmt_pt_tsc_hz(const struct vmt_pt_cli *pt)
 {
 	const struct vmt_pt_clock_params *c = &pt->clock;
+	uint64_t hz = c->tsc_hz;
 
-	if (c->tsc_hz)
-		return c->tsc_hz;
-	if (pt->crystal_hz && c->tsc_num)
-		return (uint64_t)pt->crystal_hz * c->tsc_num / c->art_den;
+	if (!hz && pt->crystal_hz && c->tsc_num)
+		hz = (uint64_t)pt->crystal_hz * c->tsc_num / c->art_den;
+	if (hz && hz <= TSC_HZ_MAX)
+		return hz;
 	return (uint64_t)c->nom_ratio * 100000000;
 }
 
