@@ -57,7 +57,7 @@ static void settle_window(struct vmt_input *in)
 	}
 }
 
-static void on_event(void *context, const struct vmt_event *event)
+void input_event(void *context, const struct vmt_event *event)
 {
 	struct vmt_input *in = context;
 	struct vmt_event copy;
@@ -90,15 +90,20 @@ static int next_item(struct vmt_input *in, struct vmt_item *item, struct vmt_dia
 
 static struct vmt_ledger source_ledger(const struct vmt_input *in)
 {
+	if (in->pt)
+		return vmt_pt_decoder_ledger(in->pt);
 	return in->store ? vmt_store_ledger(in->store) : vmt_perfdata_ledger(in->perf);
 }
 
 static int open_source(struct vmt_input *in, struct vmt_reader *reader, struct vmt_diag *diag)
 {
 	const uint8_t *head;
-	int64_t got = vmt_reader_peek(reader, sizeof(perf_magic), &head, diag);
+	int64_t got;
 	int known;
 
+	if (in->options.pt)
+		return input_pt_open(in, reader, diag);
+	got = vmt_reader_peek(reader, sizeof(perf_magic), &head, diag);
 	if (got < 0)
 		return (int)got;
 	if (got >= (int64_t)sizeof(perf_magic) &&
@@ -126,6 +131,9 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 		reader = vmt_store_give_back(in->store);
 	else if (in->perf)
 		reader = vmt_perfdata_release(in->perf);
+	else
+		reader = in->raw;
+	in->raw = NULL;
 	in->store = NULL;
 	in->perf = NULL;
 	return reader;
@@ -273,9 +281,10 @@ static void drop_event(void *context, const struct vmt_event *event)
 }
 
 /* One pass for the span that a percentage refers to; then the input stands at its start again. */
-static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_diag *diag)
+static int measure_span(struct vmt_reader **reader, const struct vmt_input_pt *pt, double *seconds,
+			struct vmt_diag *diag)
 {
-	struct vmt_input_options all = { 0 };
+	struct vmt_input_options all = { .pt = pt };
 	struct vmt_input *in = NULL;
 	int status;
 
@@ -303,7 +312,7 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	int status;
 
 	if (options->percent) {
-		status = measure_span(&reader, &seconds, diag);
+		status = measure_span(&reader, options->pt, &seconds, diag);
 		if (status)
 			return status;
 	}
@@ -320,7 +329,7 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->ring = vmt_ring_set_new();
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
-	in->join = in->catalog ? vmt_join_new(in->catalog, on_event, in) : NULL;
+	in->join = in->catalog ? vmt_join_new(in->catalog, input_event, in) : NULL;
 	if (!in->ring || !in->catalog || !in->merge || !in->join)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
@@ -340,6 +349,9 @@ void vmt_input_close(struct vmt_input *in)
 		return;
 	vmt_store_close(in->store);
 	vmt_perfdata_close(in->perf);
+	if (in->raw)
+		vmt_reader_close(in->raw);
+	vmt_pt_decoder_free(in->pt);
 	vmt_join_free(in->join);
 	vmt_merge_free(in->merge);
 	vmt_catalog_free(in->catalog);
@@ -362,6 +374,11 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 
 	in->emit = emit;
 	in->context = context;
+	if (in->pt) {
+		status = input_pt_run(in, diag);
+		settle_span(in);
+		return status;
+	}
 	while ((status = next_item(in, &item, diag)) == 1) {
 		status = take_item(in, &item, diag);
 		if (status)
@@ -409,5 +426,5 @@ struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 
 struct vmt_join_counts vmt_input_counts(const struct vmt_input *in)
 {
-	return vmt_join_counts(in->join);
+	return in->pt ? input_pt_counts(in) : vmt_join_counts(in->join);
 }

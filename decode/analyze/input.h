@@ -11,6 +11,7 @@
 #include "decode/base/item.h"
 #include "decode/io/reader.h"
 #include "decode/kvm/join.h"
+#include "decode/pt/decoder.h"
 
 /*
  * A capture of any format as one stream of events in time: reader -> items -> recs -> merge ->
@@ -33,7 +34,7 @@ struct vmt_input_loss {
 };
 
 struct vmt_input_facts {
-	const char *format; /* vmt, perf.data */
+	const char *format; /* vmt, perf.data, pt */
 	const char *host;   /* NULL: not known */
 	const char *kernel;
 	const char *tool;
@@ -56,18 +57,34 @@ struct vmt_input_facts {
 	uint64_t late;		  /* recs that came too late for the merge */
 	size_t nr_losses;
 	struct vmt_input_loss losses[VMT_INPUT_LOSSES];
+	bool has_concealed; /* concealed is known */
+	bool concealed;	    /* a VM was named, and nothing in the PT stream shows VMX non-root */
+};
+
+/* The input is the bare Intel PT stream of one CPU, and what it does not say itself. */
+struct vmt_input_pt {
+	struct vmt_pt_cpu cpu;
+	struct vmt_pt_clock_params clock; /* tsc_hz 0: events have TSC, and no time in ns */
+	const struct vmt_pt_vm *vms;	  /* domain: index into names */
+	size_t nr_vms;
+	const char (*names)[64];
+	size_t nr_names;
 };
 
 struct vmt_input_options {
 	bool has_from, has_to; /* --time: seconds from the start, or percent of the file's span */
 	double from, to;
 	bool percent;
-	size_t merge_recs; /* 0: default */
+	size_t merge_recs;	       /* 0: default */
+	const struct vmt_input_pt *pt; /* NULL: a capture */
 };
 
 struct vmt_input;
 
-/* Recognises the format by its magic. VMT_E_DAMAGED: neither .vmt nor perf.data. */
+/*
+ * Recognises the format by its magic, unless options say that it is a bare PT stream (the texts and
+ * rows of options->pt must outlive the input). VMT_E_DAMAGED: neither .vmt nor perf.data.
+ */
 int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 		   const struct vmt_input_options *options, struct vmt_diag *diag);
 void vmt_input_close(struct vmt_input *input);

@@ -283,6 +283,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 	if (!r->bills || !r->storms)
 		return NULL;
 	name_storms(r);
-	r->concealed_known = r->exits + r->entries + r->failed_entries > 0;
+	r->concealed_known = facts->has_concealed || r->exits + r->entries + r->failed_entries > 0;
+	r->concealed = facts->concealed;
 	return judge(b) ? r : NULL;
 }

@@ -80,6 +80,13 @@ static const struct loss_row {
 	  "Record with a larger --buffer, to a faster disk, or fewer domains at once." },
 	{ "overflow", true, "the kernel's buffers overflowed.",
 	  "Record with a larger --buffer, to a faster disk, or fewer domains at once." },
+	{ "pt-overflow", true, "the processor's trace buffer overflowed.",
+	  "Trace less: without CYC packets, with BranchEn=0, or with an address filter." },
+	{ "pt-gap", true, "a stretch of the processor trace is missing.",
+	  "Record with a larger AUX buffer, to a faster disk, or less of the machine." },
+	{ "pt-undecodable", true, "a stretch of the processor trace is no PT packet.",
+	  "Say the processor with --cpu-id, whose errata may be the cause, and look at the place "
+	  "with decode pt." },
 	{ "throttled", true, "the kernel throttled the recording.",
 	  "Raise kernel.perf_event_max_sample_rate." },
 	{ "size-limit", false, "the capture reached its size limit and ended there.",

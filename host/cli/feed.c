@@ -96,17 +96,42 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 
 	memset(feed, 0, sizeof(*feed));
 	feed->cli = cli;
+	if (cli->pt.given && !cli->pt.raw && !cli->pt.hex) {
+		vmt_diag_printf(&diag, VMT_E_USAGE, 0, "--pt-raw says that the input is one",
+				"%s is for bare PT streams", cli->pt.given);
+		return vmt_cli_fail(&diag);
+	}
 	err = open_all(feed, &kallsyms, &diag);
 	if (kallsyms)
 		vmt_reader_close(kallsyms);
 	return err ? vmt_cli_fail(&diag) : VMT_STATUS_OK;
 }
 
+static struct vmt_input_pt bare_stream(const struct vmt_pt_cli *pt)
+{
+	struct vmt_input_pt in = {
+		.cpu = pt->cpu,
+		.clock = pt->clock,
+		.vms = pt->vms,
+		.nr_vms = pt->nr_vms,
+		.names = pt->names,
+		.nr_names = pt->nr_names,
+	};
+
+	in.clock.tsc_hz = vmt_pt_tsc_hz(pt);
+	return in;
+}
+
 int vmt_feed_input(struct vmt_feed *feed)
 {
+	struct vmt_input_options options = feed->cli->window;
 	struct vmt_diag diag = { 0 };
 
-	if (vmt_input_open(&feed->input, feed->reader, &feed->cli->window, &diag))
+	if (feed->cli->pt.raw) {
+		feed->pt = bare_stream(&feed->cli->pt);
+		options.pt = &feed->pt;
+	}
+	if (vmt_input_open(&feed->input, feed->reader, &options, &diag))
 		return vmt_cli_fail(&diag);
 	feed->reader = NULL;
 	return VMT_STATUS_OK;

@@ -24,6 +24,7 @@ struct vmt_feed {
 	char path[512];		   /* of the input, "-" for standard input */
 	struct vmt_reader *reader; /* owned by input once that is open */
 	struct vmt_input *input;
+	struct vmt_input_pt pt;	      /* --pt-raw */
 	struct vmt_kallsyms *symbols; /* NULL: none */
 	struct vmt_output file;	      /* -o */
 	bool has_file;

@@ -7,6 +7,8 @@
 #include "host/cli/cli.h"
 #include "host/cli/options.h"
 
+#define TSC_HZ_MAX UINT64_C(10000000000)
+
 /* A number up to most, which fills the text. */
 static bool whole_number(const char *text, uint64_t most, uint64_t *n)
 {
@@ -50,6 +52,7 @@ bool vmt_pt_read_mtc_freq(struct vmt_cli *cli, const char *value, const char **w
 	if (!whole_number(value, 15, &n))
 		return false;
 	cli->pt.clock.mtc_freq = (uint8_t)n;
+	cli->pt.given = "--mtc-freq";
 	return true;
 }
 
@@ -61,6 +64,7 @@ bool vmt_pt_read_nom_ratio(struct vmt_cli *cli, const char *value, const char **
 	if (!whole_number(value, 255, &n) || !n)
 		return false;
 	cli->pt.clock.nom_ratio = (uint32_t)n;
+	cli->pt.given = "--nom-ratio";
 	return true;
 }
 
@@ -68,10 +72,11 @@ bool vmt_pt_read_tsc_hz(struct vmt_cli *cli, const char *value, const char **why
 {
 	uint64_t n;
 
-	*why = "TSC ticks a second";
-	if (!whole_number(value, UINT64_C(1) << 40, &n) || !n)
+	*why = "TSC ticks a second, at most 10000000000";
+	if (!whole_number(value, TSC_HZ_MAX, &n) || !n)
 		return false;
 	cli->pt.clock.tsc_hz = n;
+	cli->pt.given = "--tsc-hz";
 	return true;
 }
 
@@ -93,10 +98,21 @@ bool vmt_pt_read_cpuid_15h(struct vmt_cli *cli, const char *value, const char **
 		return false;
 	cli->pt.clock.art_den = (uint32_t)v[0];
 	cli->pt.clock.tsc_num = (uint32_t)v[1];
-	/* ECX is the crystal's frequency. */
-	if (v[2] && v[1] && !cli->pt.clock.tsc_hz)
-		cli->pt.clock.tsc_hz = v[2] * v[1] / v[0];
+	cli->pt.crystal_hz = (uint32_t)v[2];
+	cli->pt.given = "--cpuid-15h";
 	return true;
+}
+
+uint64_t vmt_pt_tsc_hz(const struct vmt_pt_cli *pt)
+{
+	const struct vmt_pt_clock_params *c = &pt->clock;
+	uint64_t hz = c->tsc_hz;
+
+	if (!hz && pt->crystal_hz && c->tsc_num)
+		hz = (uint64_t)pt->crystal_hz * c->tsc_num / c->art_den;
+	if (hz && hz <= TSC_HZ_MAX)
+		return hz;
+	return (uint64_t)c->nom_ratio * 100000000;
 }
 
 /* ---- --vm ---- */
@@ -183,11 +199,22 @@ static bool read_vm(struct vm_text *t, const char *text)
 	return true;
 }
 
+/* Index of a name, new or known. */
+static uint32_t domain_of(struct vmt_pt_cli *pt, const char *name)
+{
+	size_t i = 0;
+
+	while (i < pt->nr_names && strcmp(pt->names[i], name) != 0)
+		i++;
+	if (i == pt->nr_names)
+		memcpy(pt->names[pt->nr_names++], name, VMT_PT_NAME_MAX);
+	return (uint32_t)i;
+}
+
 bool vmt_pt_read_vm(struct vmt_cli *cli, const char *value, const char **why)
 {
 	struct vmt_pt_cli *pt = &cli->pt;
 	struct vm_text t = { 0 };
-	size_t same = 0;
 
 	*why = "VMCS,offset=N[,mult=N][,frac=48][,name=NAME][,vcpu=N]; VMCS is a pointer or any";
 	if (!read_vm(&t, value))
@@ -195,11 +222,11 @@ bool vmt_pt_read_vm(struct vmt_cli *cli, const char *value, const char **why)
 	*why = "at most 64 VMs";
 	if (pt->nr_vms == VMT_CLI_VMS_MAX)
 		return false;
-	memcpy(pt->names[pt->nr_vms], t.name, sizeof(t.name));
-	while (strcmp(pt->names[same], t.name) != 0)
-		same++;
-	t.vm.has_domain = t.name[0];
-	t.vm.domain = (uint32_t)same;
+	if (t.name[0]) {
+		t.vm.has_domain = true;
+		t.vm.domain = domain_of(pt, t.name);
+	}
 	pt->vms[pt->nr_vms++] = t.vm;
+	pt->given = "--vm";
 	return true;
 }

@@ -22,10 +22,19 @@ struct vmt_pt_cli {
 	uint8_t block;	 /* --block: enum vmt_pt_block */
 	struct vmt_pt_cpu cpu;
 	struct vmt_pt_clock_params clock;
+	uint32_t crystal_hz; /* CPUID.15H:ECX, 0 unknown */
 	size_t nr_vms;
-	struct vmt_pt_vm vms[VMT_CLI_VMS_MAX]; /* domain: index of the first row of that name */
+	struct vmt_pt_vm vms[VMT_CLI_VMS_MAX]; /* domain: index into names */
+	size_t nr_names;
 	char names[VMT_CLI_VMS_MAX][VMT_PT_NAME_MAX];
+	const char *given; /* an option that only a bare stream has a use for, NULL: none */
 };
+
+/*
+ * TSC rate: as given, else crystal * EBX / EAX of CPUID leaf 15H, else max non-turbo ratio * 100
+ * MHz; 0: not known.
+ */
+uint64_t vmt_pt_tsc_hz(const struct vmt_pt_cli *pt);
 
 /* Readers of option arguments (struct vmt_option_row). */
 bool vmt_pt_read_block(struct vmt_cli *cli, const char *value, const char **why);
