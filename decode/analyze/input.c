@@ -19,6 +19,14 @@ static void add_host_tsc(const struct vmt_input *in, struct vmt_event *event)
 {
 	event->host_tsc = vmt_perf_clock_to_tsc(&in->clock, event->time, &event->host_tsc_error);
 	event->has |= VMT_HAS_HOST_TSC;
+	if (event->type == VMT_EVENT_EXIT && (event->has & VMT_HAS_DURATION)) {
+		struct vmt_host_ns end = { event->time.host_ns + event->duration_ns };
+		uint64_t error;
+
+		event->duration_tsc = vmt_perf_clock_to_tsc(&in->clock, end, &error).host_tsc -
+				      event->host_tsc.host_tsc;
+		event->has |= VMT_HAS_DURATION_TSC;
+	}
 }
 
 static uint64_t window_ns(uint64_t start_ns, double seconds)

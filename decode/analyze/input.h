@@ -17,7 +17,7 @@
  * join. Memory is bounded whatever the input's size.
  */
 struct vmt_domain_info {  /* one domain of the session document; text lives as long as the input */
-	const char *name; /* NULL: not known */
+	const char *name; /* "pid N" when it has neither name nor UUID; NULL: not known */
 	const char *uuid;
 	const char *xml;
 	uint32_t pid; /* VMM process, 0 unknown */

@@ -96,6 +96,10 @@ struct vmt_report {
 	uint64_t records;	      /* events of any type that were counted */
 	uint64_t rows_dropped; /* exits whose row did not fit the bound; they stand in a row without
 				  key */
+	/* Without any exit: returns to the VMM by reason (key user:N) and KVM's records by key. */
+	struct vmt_row *returns;
+	size_t nr_returns;
+	bool nested_known; /* an exit said whether it is nested */
 	bool concealed_known, concealed;
 	bool recording, filtered; /* as in the options */
 };

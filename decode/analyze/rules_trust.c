@@ -11,24 +11,23 @@ bool vmt_rule_tsc_writes(const struct vmt_verdict_facts *f, unsigned int nth,
 			 struct vmt_verdict *out, double *score)
 {
 	double rate = vmt_verdict_rate(f, f->tsc_writes);
+	bool often = rate >= TSC_WRITE_WARN && f->tsc_writes >= TSC_WRITE_MIN;
 
 	if (nth || f->tsc_writes == 0)
 		return false;
 	*score = 0;
-	out->severity = rate >= TSC_WRITE_WARN ? VMT_SEVERITY_WARN : VMT_SEVERITY_NOTE;
+	out->severity = often ? VMT_SEVERITY_WARN : VMT_SEVERITY_NOTE;
 	snprintf(out->text, sizeof(out->text),
 		 "KVM changed TSC offsets (%llu x): guest time jumped or was set.",
 		 U(f->tsc_writes));
 	snprintf(out->evidence, sizeof(out->evidence), "%llu kvm_write_tsc_offset, %.1f/s",
 		 U(f->tsc_writes), rate);
-	snprintf(
-		out->remedy, sizeof(out->remedy),
-		rate >= TSC_WRITE_WARN
-			? "Offsets that move all the time mean catch-up: the guest's TSC is faster "
-			  "than the host's and the CPU has no scaling. Drop the domain's TSC "
-			  "frequency."
-			: "Usual at boot, resume and migration; in between look for a guest that "
-			  "writes IA32_TSC or IA32_TSC_ADJUST.");
+	snprintf(out->remedy, sizeof(out->remedy),
+		 often ? "Offsets that move all the time mean catch-up: the guest's TSC is faster "
+			 "than the host's and the CPU has no scaling. Drop the domain's TSC "
+			 "frequency."
+		       : "Usual at boot, resume and migration; in between look for a guest that "
+			 "writes IA32_TSC or IA32_TSC_ADJUST.");
 	return true;
 }
 
@@ -227,16 +226,34 @@ bool vmt_rule_nothing(const struct vmt_verdict_facts *f, unsigned int nth, struc
 		      double *score)
 {
 	const struct vmt_report *r = f->report;
+	char events[28];
 
 	if (nth || r->exits + r->failed_entries > 0)
 		return false;
 	*score = 0;
 	out->severity = VMT_SEVERITY_WARN;
+	if (r->nr_returns && !r->entries) {
+		snprintf(out->text, sizeof(out->text),
+			 "kvm_entry and kvm_exit never fired, though the guest ran: this KVM does "
+			 "not raise them.");
+		snprintf(out->evidence, sizeof(out->evidence), "%s events in %.3f s, no entry",
+			 vmt_verdict_number(events, sizeof(events), r->records), f->seconds);
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "The table below counts what it does tell: returns to %s by reason, and "
+			 "accesses by key. Times of exits need a KVM that raises both (kvm_intel, "
+			 "kvm_amd).",
+			 f->vmm_name);
+		return true;
+	}
 	snprintf(out->text, sizeof(out->text), "No VM exit is in the capture.");
 	snprintf(out->evidence, sizeof(out->evidence), "%llu entries, %llu events in %.3f s",
 		 U(r->entries), U(r->records), f->seconds);
 	snprintf(out->remedy, sizeof(out->remedy),
-		 "Was the domain running, was kvm:kvm_exit recorded, and do --domain, --vcpu and "
-		 "--time leave something over?");
+		 !r->records && !strcmp(r->facts->format ? r->facts->format : "", "perf.data")
+			 ? "The perf.data has no event of KVM: record with -e 'kvm:*' (perf record "
+			   "-a -e 'kvm:*'), while the domain runs."
+			 : "Was the domain running, was kvm:kvm_exit recorded, and do --domain, "
+			   "--vcpu and "
+			   "--time leave something over?");
 	return true;
 }

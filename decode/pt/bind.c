@@ -60,6 +60,7 @@ void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 	d->guest_cr3.known = false;
 	pt_queue_close_exits(d, false);
 	vmt_pt_clock_lost(&d->clock);
+	vmt_pt_pebs_lost(&d->pebs);
 	pt_note_loss(d, name, bytes);
 }
 
@@ -307,6 +308,8 @@ static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.packets++;
+	if (d->options.pebs && vmt_pt_pebs_packet(&d->pebs, p))
+		d->options.pebs(d->options.context, &d->pebs.record, d->mode);
 	if (p->type == VMT_PT_PSB) {
 		pt_psb_begin(d, p);
 		return;

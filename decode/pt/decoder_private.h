@@ -4,13 +4,12 @@
 
 #include "decode/pt/decoder.h"
 
-/* Longest packet, and one byte that an erratum makes the decoder look at behind it. */
-#define PT_PACKET_MAX 17
-#define PT_CARRY_MAX  64
-#define PT_QUEUE_MAX  1024 /* a power of two */
-#define PT_OPEN_MAX   64
-#define PT_NOTES_MAX  4
-#define PT_TIMES_MAX  32
+/* More than the longest packet with another one behind it, at which an erratum makes one look. */
+#define PT_CARRY_MAX 64
+#define PT_QUEUE_MAX 1024 /* a power of two */
+#define PT_OPEN_MAX  64
+#define PT_NOTES_MAX 4
+#define PT_TIMES_MAX 32
 
 /* What waits for a packet to come. */
 enum pt_pending {
@@ -124,6 +123,7 @@ struct vmt_pt_decoder {
 	unsigned int nr_notes;
 	struct pt_note notes[PT_NOTES_MAX];
 
+	struct vmt_pt_pebs pebs;
 	struct pt_open_exit open[PT_OPEN_MAX];
 	unsigned int next_open;
 	struct pt_queue queue;

@@ -117,6 +117,7 @@ struct vmt_store_totals {
 	uint64_t dropped_records, dropped_exits; /* as counted by the chunks that were dropped */
 	uint64_t payload_bytes, chunks;
 	uint64_t lost_bytes, lost_records, lost_chunks; /* refused for want of room, or failed */
+	const char *refusal;   /* kind of LOSS of the last failure to write, NULL: none */
 	bool keep_unsupported; /* keep_ns has no effect on this file system */
 };
 struct vmt_store_totals vmt_store_totals(const struct vmt_store_writer *writer);

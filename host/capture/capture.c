@@ -82,7 +82,7 @@ static int parse_backend(const char *text, struct backends *out, struct vmt_diag
 			out->sched = true;
 		else if ((len == 2 && !memcmp(text, "pt", 2)) ||
 			 (len == 3 && !memcmp(text, "pmu", 3)))
-			return vmt_diag_printf(diag, VMT_E_UNSUPPORTED, 0,
+			return vmt_diag_printf(diag, VMT_E_CAPABILITY, 0,
 					       "this version captures with kvm and sched",
 					       "no backend %.*s", (int)len, text);
 		else

@@ -26,7 +26,7 @@ struct vmt_capture;
  * What needs more rights than capturing itself: raises the limits of open files and locked memory
  * and mounts tracefs privately when it is not mounted. Called by a single thread before rights are
  * dropped; nothing to do for a replay. Errors of vmt_tracefs_open; VMT_E_USAGE for an unknown
- * backend, VMT_E_UNSUPPORTED for one that this version does not have.
+ * backend, VMT_E_CAPABILITY for one that this version does not have.
  */
 int vmt_capture_prepare(const char *backend, struct vmt_diag *diag);
 

@@ -14,6 +14,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 {
 	const struct vmt_cli *cli = feed->cli;
 
+	if (cli->pt.hex)
+		return 0;
 	if (!cli->input)
 		return vmt_session_newest(cli->nr_domains ? cli->domains[0] : NULL, feed->path,
 					  sizeof(feed->path), diag);
@@ -71,7 +73,7 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 	const struct vmt_cli *cli = feed->cli;
 	int err = choose_path(feed, diag);
 
-	if (!err)
+	if (!err && !cli->pt.hex)
 		err = vmt_reader_open(&feed->reader, feed->path, NULL, diag);
 	if (!err)
 		feed->recording = vmt_session_writes(feed->path);
@@ -167,13 +169,13 @@ static void note_seen(struct vmt_feed *feed, const struct vmt_event *event)
 
 	if (feed->cli->nr_pids && (event->has & VMT_HAS_TID) && event->pid)
 		note_pid(feed, event->pid);
-	if (!feed->filter.by_vcpu || !(event->has & VMT_HAS_VCPU) || event->vcpu >= 64 ||
-	    (feed->vcpus_seen >> event->vcpu & 1))
+	if (!feed->filter.by_vcpu || !(event->has & VMT_HAS_VCPU) ||
+	    vmt_vcpu_set_has(&feed->vcpus_seen, event->vcpu))
 		return;
 	any_vcpu = feed->filter;
 	any_vcpu.by_vcpu = false;
 	if (vmt_filter_passes(&any_vcpu, event))
-		feed->vcpus_seen |= UINT64_C(1) << event->vcpu;
+		vmt_vcpu_set_add(&feed->vcpus_seen, event->vcpu);
 }
 
 static void take(void *context, const struct vmt_event *event)
@@ -226,20 +228,24 @@ static int check_vcpus(const struct vmt_feed *feed)
 {
 	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
 	struct vmt_diag diag = { 0 };
-	uint64_t there = feed->vcpus_seen;
+	struct vmt_vcpu_set there = feed->vcpus_seen;
 	char list[200] = "";
 
 	for (size_t i = 0; i < facts->nr_domains; i++) {
-		unsigned int n = facts->domains[i].nr_vcpus;
+		unsigned int v = 0;
 
-		there |= n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+		while (v < facts->domains[i].nr_vcpus && vmt_vcpu_set_add(&there, v))
+			v++;
 	}
-	if (!feed->cli->vcpu_list || (there & feed->cli->vcpu_mask))
+	for (unsigned int v = 0; v < VMT_VCPU_SET_MAX; v++) {
+		if (!vmt_vcpu_set_has(&there, v))
+			continue;
+		if (vmt_cli_wants_vcpu(feed->cli, v))
+			return VMT_STATUS_OK;
+		list_number(list, sizeof(list), v);
+	}
+	if (!feed->cli->vcpu_list)
 		return VMT_STATUS_OK;
-	for (unsigned int v = 0; v < 64; v++) {
-		if (there >> v & 1)
-			list_number(list, sizeof(list), v);
-	}
 	vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no vCPU %.60s",
 			feed->cli->vcpu_list);
 	vmt_diag_cure(&diag, list[0] ? "it has: %s" : "it has no event of a vCPU%s", list);

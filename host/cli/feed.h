@@ -32,9 +32,9 @@ struct vmt_feed {
 	size_t nr_looked_up; /* domains of the input that were compared with --domain */
 	vmt_event_fn *emit;
 	void *context;
-	uint64_t pids_seen;  /* bit n: --pid n had an event */
-	uint64_t vcpus_seen; /* bit n: vCPU n had one, in what --domain and --pid choose */
-	uint32_t others[8];  /* processes that --pid does not name */
+	uint64_t pids_seen;		/* bit n: --pid n had an event */
+	struct vmt_vcpu_set vcpus_seen; /* that had one, in what --domain and --pid choose */
+	uint32_t others[8];		/* processes that --pid does not name */
 	size_t nr_others;
 	uint64_t seen;	/* events, wanted or not */
 	bool recording; /* a session still writes the input */

@@ -26,7 +26,6 @@
 #define FLUSH_NS	 250000000
 #define STATE_PERIOD_NS	 UINT64_C(1000000000)
 #define EVENTS_A_TICK	 64
-#define DEFAULT_BUFFER	 (UINT64_C(64) << 20)
 #define DEFAULT_LIMIT	 (UINT64_C(4) << 30)
 #define PREDICT_AFTER_NS UINT64_C(200000000)
 
@@ -106,12 +105,12 @@ static uint64_t limit_of(const struct vmt_recorder *r)
 	return r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
 }
 
+/* What the store refuses for its size limit, it will refuse again; a full disk may be freed. */
 static bool reached_limit(const struct vmt_recorder *r)
 {
 	struct vmt_store_totals t = vmt_store_totals(r->store);
-	uint64_t buffer = r->options->buffer_bytes ? r->options->buffer_bytes : DEFAULT_BUFFER;
 
-	return !r->options->keep_ns && t.file_bytes - t.dropped_bytes + buffer / 4 >= limit_of(r);
+	return !r->options->keep_ns && t.refusal && !strcmp(t.refusal, "size-limit");
 }
 
 static void drain(struct vmt_recorder *r)

@@ -91,7 +91,7 @@ check "the inputs are as they were" cmp "$work/web01.vmt" "$work/self.vmt"
 check "decode kvm: the ledger balances" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json | tail -n 1 |
     jq -e '.ledger | .bytes_total == .bytes_decoded + .bytes_skipped and .records > 0'"
 check "decode kvm: offset and length on every line" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json |
-    jq -es '.[:-1] | all(.[]; has(\"offset\") and (has(\"len\") or has(\"skipped\")))'"
+    jq -es '.[0].schema == \"vmtrace-records/1\" and .[-1].type == \"ledger\" and (.[1:-1] | all(.[]; has(\"offset\") and (has(\"len\") or has(\"skipped\"))))'"
 check "no such domain: 3" status 3 "$VMTRACE" report "$work/web01.vmt" -d nobody
 check "no such vCPU: 3, and which are there" bash -c "'$VMTRACE' report '$work/web01.vmt' --vcpu 9 2>'$work/err'
     [ \$? -eq 3 ] && grep -q 'no vCPU 9' '$work/err' && grep -q 'it has: 0, 1' '$work/err'"
@@ -103,6 +103,13 @@ check "report --time: times from the capture's start" bash -c "'$VMTRACE' report
     grep -A 2 '^STORMS' | tail -n 1 | grep -E '^ +1\.[45][0-9]* s +2\.5'"
 check "script: time 0 does not depend on --type" bash -c "line=\$('$VMTRACE' script '$work/web01.vmt' --type userspace |
     head -n 1) && '$VMTRACE' script '$work/web01.vmt' | grep -xF \"\$line\""
+check "report --by: no key is cut, no empty column" bash -c "! '$VMTRACE' report '$work/web01.vmt' \
+    --by reason,key,rip,vcpu | grep -E '(port|msr|gpa|vec):[^ ]*~' && ! '$VMTRACE' report '$work/web01.vmt' --by rip |
+    grep -E 'any reason|100.0 % of them\)\$' | grep -v instruction:"
+check "script --type names the bad word" bash -c "'$VMTRACE' script '$work/web01.vmt' --type exit,foo 2>&1 |
+    grep -q \"'foo' is no type of event\""
+check "script --fail-on is refused: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --fail-on note
+check "two inputs: 2" status 2 "$VMTRACE" report -i "$work/web01.vmt" -i "$work/web01.vmt"
 check "wrong --by: 2" status 2 "$VMTRACE" report "$work/web01.vmt" --by colour
 check "wrong --type: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --type exit,colour
 check "--fail-on note finds something: 10" status 10 "$VMTRACE" report "$work/web01.vmt" --fail-on note

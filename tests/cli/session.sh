@@ -43,6 +43,11 @@ run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
 run "start: to standard output" 2 'vmtrace record -o -' start -d web01 --backend "$replay" -o -
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
+run "start: a backend that is not here" 5 'no backend pt' start -d web01 --backend pt
+if [ -d /sys/kernel/tracing/events/kvm ] || [ -d /sys/kernel/debug/tracing/events/kvm ]; then
+    run "start: a domain without a process" 5 "start --backend replay:FILE" start -d web01
+    run "start: no such process" 3 'name the process id of a running QEMU' start --pid 999999999
+fi
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
 echo garbage >garbage
 cp recorded.vmt old.vmt
@@ -133,12 +138,12 @@ run "record: the command is ended" 0 'the capture ended before the command \(its
     record -d web01 --backend "$replay" -o record5.vmt --duration 100ms -- sleep 100
 run "record: the command fails" 0 'the command ended with status 3$' record -d web01 --backend "$replay" -o record6.vmt -- sh -c 'exit 3'
 run "record: the command is killed" 0 'signal 9 ended the command$' record -d web01 --backend "$replay" -o record7.vmt -- sh -c 'kill -9 $$'
-run "record: the size limit" 0 '^  ended: the size limit of 20000 bytes is reached' \
-    record -d web01 --backend "$replay" -o record8.vmt --limit 20000 --buffer 16K
-run "start: the size limit" 0 'captures web01' start -d web01 --backend "$replay" --limit 20000 --buffer 16K
+run "record: the size limit" 0 '^  ended: the size limit of 200000 bytes is reached' \
+    record -d web01 --backend "$replay" -o record8.vmt --limit 200000 --buffer 16K
+run "start: the size limit" 0 'captures web01' start -d web01 --backend "$replay" --limit 200000 --buffer 16K
 for _ in $(seq 500); do "$VMTRACE" status | grep -q '^no session' && break; sleep 0.01; done
-run "status says why it ended" 0 'is over: the size limit of 20000 bytes is reached' status
-run "and stop" 3 'is over \(the size limit of 20000 bytes is reached' stop -d web01
+run "status says why it ended" 0 'is over: the size limit of 200000 bytes is reached' status
+run "and stop" 3 'is over \(the size limit of 200000 bytes is reached' stop -d web01
 run "record: the newest part" 0 '^  kept: about the newest 0.2 s \(--keep\), .* of [0-9]+ exits$' \
     record -d web01 --backend "$replay" -o record9.vmt --keep 200ms
 run "record for a time" 0 'record3.vmt' record -d web01 --backend "$replay" -o record3.vmt --duration 300ms

@@ -484,7 +484,7 @@ static void test_backend_names(void **state)
 	(void)state;
 	assert_int_equal(vmt_capture_prepare("kvm,sheds", &diag), VMT_E_USAGE);
 	assert_non_null(strstr(diag.what, "sheds"));
-	assert_int_equal(vmt_capture_prepare("pt", NULL), VMT_E_UNSUPPORTED);
+	assert_int_equal(vmt_capture_prepare("pt", NULL), VMT_E_CAPABILITY);
 	assert_int_equal(vmt_capture_prepare("", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:x.vmt", NULL), 0);

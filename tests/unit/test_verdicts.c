@@ -452,6 +452,47 @@ static void nested_and_concealed(void **state)
 	vmt_report_free(r.b);
 }
 
+/* One write in a short capture is not "all the time". */
+static void one_tsc_write(void **state)
+{
+	struct run r = begin();
+	struct vmt_event e = vmt_make_entry(0, 0);
+
+	(void)state;
+	e.type = VMT_EVENT_TSC_WRITE;
+	vmt_report_event(r.b, &e);
+	r.facts.stop_ns = SEC / 100;
+	finish(&r);
+	assert_int_equal(vmt_verdict_of(r.report, "tsc-writes")->severity, VMT_SEVERITY_NOTE);
+	vmt_report_free(r.b);
+}
+
+/* A KVM that raises no kvm_exit: what it tells is counted by key. */
+static void only_returns(void **state)
+{
+	struct run r = begin();
+
+	(void)state;
+	for (unsigned int i = 0; i < 30; i++) {
+		struct vmt_event e = vmt_make_entry(0, i * UINT64_C(1000));
+
+		e.type = i % 3 ? VMT_EVENT_USERSPACE : VMT_EVENT_NOTE;
+		e.reason = 2;
+		e.has |= VMT_HAS_REASON;
+		if (e.type == VMT_EVENT_NOTE)
+			e.key = vmt_make_key(VMT_KEY_PORT, 0x3f8, VMT_ACCESS_WRITE);
+		vmt_report_event(r.b, &e);
+	}
+	finish(&r);
+	assert_int_equal(r.report->nr_rows, 0);
+	assert_int_equal(r.report->nr_returns, 2);
+	assert_int_equal(r.report->returns[0].key.kind, VMT_KEY_USERSPACE);
+	assert_int_equal(r.report->returns[0].count, 20);
+	assert_int_equal(r.report->returns[1].count, 10);
+	assert_non_null(strstr(vmt_verdict_of(r.report, "no-exits")->text, "never fired"));
+	vmt_report_free(r.b);
+}
+
 /* Nothing at all: no division by nothing, and it says so. */
 static void empty(void **state)
 {
@@ -504,6 +545,8 @@ int main(void)
 		cmocka_unit_test(trust),
 		cmocka_unit_test(loss_by_kind),
 		cmocka_unit_test(end_of_the_file),
+		cmocka_unit_test(one_tsc_write),
+		cmocka_unit_test(only_returns),
 		cmocka_unit_test(nested_and_concealed),
 		cmocka_unit_test(empty),
 		cmocka_unit_test(every_rule_has_words),
