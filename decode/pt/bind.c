@@ -55,6 +55,7 @@ void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 		d->before_loss = d->mode;
 	d->mode = VMT_PT_MODE_UNKNOWN;
 	d->outside = false;
+	d->packet_en = false;
 	d->vmcs.known = false;
 	d->guest_vmcs.known = false;
 	d->guest_cr3.known = false;
@@ -81,6 +82,7 @@ static void over(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void ran(struct vmt_pt_decoder *d)
 {
+	d->packet_en = true;
 	if (d->mode == VMT_PT_MODE_ROOT)
 		d->root_ran = true;
 }
@@ -116,6 +118,7 @@ static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_vm_disabled(d);
 	pt_settle(d, p);
 	d->pending = 0;
+	d->packet_en = false;
 }
 
 /* The IP goes to the CFEs that wait for one. */

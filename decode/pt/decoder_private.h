@@ -103,6 +103,7 @@ struct vmt_pt_decoder {
 	enum vmt_pt_mode before_loss; /* mode at the last loss, if mode is unknown since */
 	bool root_ran;		      /* something ran in root operation in this stream */
 	bool event_trace;	      /* there was a CFE */
+	bool packet_en;		      /* PacketEn is 1, as far as it shows */
 	bool outside;		      /* an exit switched tracing off */
 	struct pt_address vmcs;	      /* current VMCS */
 	struct pt_address guest_vmcs; /* VMCS of the guest that runs, or ran last */

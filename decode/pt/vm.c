@@ -210,7 +210,7 @@ void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 
 	if (exit && entry) {
 		/* NR 1 and 0 again: a guest that ran shows a TIP, a FUP or a CFE in between. */
-		if (d->entry.cfe || (tip && tip->type == VMT_PT_TIP)) {
+		if (d->entry.cfe || d->packet_en || (tip && tip->type == VMT_PT_TIP)) {
 			emit_failed(d, &d->entry);
 			return;
 		}

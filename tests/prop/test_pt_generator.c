@@ -209,6 +209,8 @@ static void decode(struct run *r, uint64_t seed)
 
 	if (r->options->skz84)
 		options.cpu = (struct vmt_pt_cpu){ true, 6, 0x55, 4 };
+	if (r->options->skylake)
+		options.cpu = (struct vmt_pt_cpu){ true, 6, 0x5e, 3 };
 	for (unsigned int i = 0; i < r->options->nr_vms; i++)
 		vms[i] = (struct vmt_pt_vm){
 			.vmcs = gen->vms[i].vmcs,
@@ -396,6 +398,21 @@ static void corrupt_tma_in_guests(void **state)
 	run_setting(o);
 }
 
+static void overflows_of_skylake(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct vmt_ptgen_options o = base;
+
+		o.seed += 800 + i;
+		o.event_trace = i & 1;
+		o.branch = i & 2;
+		o.skylake = true;
+		o.overflow = 100;
+		run_setting(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +424,7 @@ int main(void)
 		cmocka_unit_test(none_invented_when_concealed),
 		cmocka_unit_test(guest_only_streams),
 		cmocka_unit_test(corrupt_tma_in_guests),
+		cmocka_unit_test(overflows_of_skylake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -398,6 +398,15 @@ static void one_move(struct vmt_ptgen_world *w)
 		enter_guest(w);
 }
 
+/* Erratum SKD007: the first byte of a CYC that says that another follows. */
+static void cut_cyc(struct vmt_ptgen_world *w)
+{
+	const uint8_t first = (uint8_t)(vmt_ptgen_random(w, 32) << 3 | 7);
+
+	if (w->o->skylake && w->o->cyc && vmt_ptgen_chance(w, 500))
+		vmt_ptenc_raw(&w->out->stream, &first, 1);
+}
+
 /* Things happen, their packets do not come; then OVF, and a FUP where packets go on. */
 static void overflow(struct vmt_ptgen_world *w)
 {
@@ -420,9 +429,10 @@ static void overflow(struct vmt_ptgen_world *w)
 	}
 	w->clock.cyc_from = w->clock.core >> 32;
 	w->clock.tsc_packet_at = 0;
+	cut_cyc(w);
 	vmt_ptenc_ovf(e);
 	forget(w);
-	if (w->o->branch)
+	if (w->o->branch && !(w->o->skylake && vmt_ptgen_chance(w, 500)))
 		put_ip(w, VMT_PTENC_FUP, *ip_of_world(w));
 	w->out->overflows++;
 }

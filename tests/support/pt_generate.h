@@ -30,6 +30,7 @@ struct vmt_ptgen_options {
 	bool offset;	 /* VMs with TSC offsetting */
 	bool scaling;	 /* VMs with TSC scaling */
 	bool skz84;	 /* TMA packets of guests are corrupt and one byte too long */
+	bool skylake;	 /* OVF cuts a CYC short (SKD007), no FUP follows OVF (SKD010) */
 	/* Chances, in 1000 at each step (there are some dozens a round). */
 	unsigned int psb, overflow, damage, cbr_change, late_failure;
 };
