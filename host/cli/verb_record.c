@@ -33,6 +33,7 @@ static void wait_and_run(char **command, const sigset_t *old_mask, int go)
 	if (n != 1)
 		_exit(0); /* the capture did not come up: its error is told by the parent */
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, old_mask, NULL);
 	execvp(command[0], command);
 	fprintf(stderr, "vmtrace: error: cannot run %s: %s\n", command[0], strerror(errno));
