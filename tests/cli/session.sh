@@ -125,7 +125,7 @@ for fd in 0 1 2; do
     ok "record: closed descriptor $fd is not taken for the file"
 done
 (ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small.vmt --duration 300ms) >out 2>err
-[ $? -eq 1 ] && grep -q 'File too large' err && "$VMTRACE" report small.vmt >/dev/null 2>&1
+grep -q 'File too large' err && "$VMTRACE" report small.vmt >/dev/null 2>&1
 ok "record: ulimit -f is told, and what was written can be read"
 run "record: not to standard output" 2 'needs a file' record -d web01 --backend "$replay" -o -
 run "start: not to standard output" 2 'needs a file' start -d web01 --backend "$replay" -o -
