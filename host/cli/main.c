@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 	int status;
 
 	occupy_standard_descriptors();
+	/* At `ulimit -f` a write fails, which is told; a capture is closed in order. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* A reader that goes away (| head) ends the program quietly. */
 	signal(SIGPIPE, SIG_DFL);
 	/* Numbers are written and read with a point whatever the locale; no setlocale on purpose.

@@ -36,6 +36,7 @@ static void wait_and_run(const struct foreground *f, char **command, const sigse
 	if (n != 1)
 		_exit(0); /* the capture did not come up: its error is told by the parent */
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, old_mask, NULL);
 	if (f->to_stdout) /* which is for the capture alone */
 		dup2(STDERR_FILENO, STDOUT_FILENO);

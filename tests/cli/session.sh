@@ -158,6 +158,9 @@ for fd in 0 1 2; do
     "$VMTRACE" report closed$fd.vmt --max-loss 0 >/dev/null 2>&1
     ok "record: closed descriptor $fd is not taken for the file"
 done
+(ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small.vmt --duration 300ms) >out 2>err
+grep -q 'File too large' err && "$VMTRACE" report small.vmt >/dev/null 2>&1
+ok "record: ulimit -f is told, and what was written can be read"
 run "record: not to standard output" 2 'needs a file' record -d web01 --backend "$replay" -o -
 run "start: not to standard output" 2 'needs a file' start -d web01 --backend "$replay" -o -
 run "snapshot: not to standard output" 2 'needs a file' snapshot -o -
