@@ -20,12 +20,22 @@ struct run {
 struct head {
 	uint64_t time_ns;
 	uint32_t run;
+	uint32_t leaf; /* in the tree only */
 };
+
+/*
+ * A tournament over the runs that are being handed out: tree[LEAVES..] are their heads, tree[n] is
+ * the earlier of tree[2n] and tree[2n + 1], so that the next head costs one comparison a level and
+ * no branch that depends on it. A run that is done has the head DONE.
+ */
+#define LEAVES_MAX 1024u
+#define TIME_DONE  UINT64_MAX /* later than any rec */
 
 struct vmt_merge {
 	struct vmt_rec *recs;
 	struct run *runs;
 	struct head *heap; /* the earliest first */
+	struct head tree[2 * LEAVES_MAX];
 	uint32_t max, cap; /* of what waits, of the arrays */
 	uint32_t used, live, nr_runs, nr_heap;
 	bool open;	      /* the newest run still waits, and ends at `used` */
@@ -71,10 +81,10 @@ void vmt_merge_free(struct vmt_merge *m)
 
 /* ---- the heap ---- */
 
-/* Equal times go in order of arrival. */
+/* Equal times go in order of arrival. Without a branch: which one is earlier is anybody's guess. */
 static bool before(const struct head *a, const struct head *b)
 {
-	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->run < b->run;
+	return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->run < b->run));
 }
 
 static void heap_add(struct vmt_merge *m, struct head added)
@@ -92,24 +102,34 @@ static void heap_add(struct vmt_merge *m, struct head added)
 	m->heap[at] = added;
 }
 
-/* Puts a head in place of the first one. */
+/*
+ * Puts a head in place of the first one: the gap goes down along the earlier children to a leaf,
+ * and from there the head goes up. The next rec of a ring that just gave one belongs near the
+ * leaves, so that going up is short, and going down needs no comparison with it.
+ */
 static void heap_replace_first(struct vmt_merge *m, struct head moved)
 {
-	uint32_t at = 0;
+	struct head *heap = m->heap;
+	uint32_t at = 0, child;
 
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-
-		if (child >= m->nr_heap)
-			break;
-		if (child + 1 < m->nr_heap && before(&m->heap[child + 1], &m->heap[child]))
-			child++;
-		if (!before(&m->heap[child], &moved))
-			break;
-		m->heap[at] = m->heap[child];
+	while ((child = 2 * at + 2) < m->nr_heap) {
+		child -= before(&heap[child - 1], &heap[child]);
+		heap[at] = heap[child];
 		at = child;
 	}
-	m->heap[at] = moved;
+	if (child == m->nr_heap) {
+		heap[at] = heap[child - 1];
+		at = child - 1;
+	}
+	while (at) {
+		uint32_t parent = (at - 1) / 2;
+
+		if (!before(&moved, &heap[parent]))
+			break;
+		heap[at] = heap[parent];
+		at = parent;
+	}
+	heap[at] = moved;
 }
 
 /* The head behind the first one; with no other, one that is never before anything. */
@@ -134,6 +154,13 @@ static void hand_out(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn 
 	emit(context, rec);
 }
 
+/* Each run is read in order, but one rec here and one there: more streams than a CPU foresees. */
+static void prefetch(const struct vmt_rec *rec)
+{
+	__builtin_prefetch((const uint8_t *)rec + 2 * sizeof(*rec));
+	__builtin_prefetch((const uint8_t *)rec + 3 * sizeof(*rec) - 1);
+}
+
 /*
  * Hands out from the first run, as long as its head stays before every other one and within the
  * limit; at most `most` recs. Returns how many.
@@ -146,6 +173,7 @@ static uint32_t drain_first(struct vmt_merge *m, uint64_t limit, uint32_t most, 
 	uint32_t pos = run->pos, first = pos;
 
 	do {
+		prefetch(&m->recs[pos]);
 		hand_out(m, &m->recs[pos++], emit, context);
 		if (pos == run->end)
 			break;
@@ -163,12 +191,115 @@ static uint32_t drain_first(struct vmt_merge *m, uint64_t limit, uint32_t most, 
 	return pos - first;
 }
 
+/* Takes the earliest run off the heap. */
+static struct head heap_pop(struct vmt_merge *m)
+{
+	struct head first = m->heap[0], last = m->heap[--m->nr_heap];
+
+	if (m->nr_heap)
+		heap_replace_first(m, last);
+	return first;
+}
+
+/* ---- the tree ---- */
+
+static struct head earlier(struct head a, struct head b)
+{
+	bool second = before(&b, &a);
+
+	return (struct head){ .time_ns = second ? b.time_ns : a.time_ns,
+			      .run = second ? b.run : a.run,
+			      .leaf = second ? b.leaf : a.leaf };
+}
+
+/* Moves the runs that begin up to `limit` into the tree; returns its width, 0: too many. */
+static uint32_t plant(struct vmt_merge *m, uint64_t limit)
+{
+	uint32_t n = 0, width = 1;
+
+	while (n < LEAVES_MAX && m->nr_heap && m->heap[0].time_ns <= limit)
+		m->tree[n++] = heap_pop(m);
+	if (m->nr_heap && m->heap[0].time_ns <= limit) {
+		while (n)
+			heap_add(m, m->tree[--n]);
+		return 0;
+	}
+	while (width < n)
+		width *= 2;
+	for (uint32_t i = 2 * width; i-- > width;) {
+		m->tree[i] = i - width < n
+				     ? m->tree[i - width]
+				     : (struct head){ .time_ns = TIME_DONE, .run = UINT32_MAX };
+		m->tree[i].leaf = i;
+	}
+	for (uint32_t i = width; i-- > 1;)
+		m->tree[i] = earlier(m->tree[2 * i], m->tree[2 * i + 1]);
+	return width;
+}
+
+/* Puts the runs that are not done back. */
+static void fell(struct vmt_merge *m, uint32_t width)
+{
+	for (uint32_t i = width; i < 2 * width; i++) {
+		if (m->tree[i].time_ns != TIME_DONE)
+			heap_add(m, m->tree[i]);
+	}
+}
+
+/* The run's head is handed out: the next one, or none, takes part in its place. */
+static void advance(struct vmt_merge *m, struct head head)
+{
+	struct run *run = &m->runs[head.run];
+
+	run->pos++;
+	m->live--;
+	if (run->pos < run->end) {
+		head.time_ns = m->recs[run->pos].time_ns;
+	} else {
+		if (head.run == m->nr_runs - 1)
+			m->open = false;
+		head.time_ns = TIME_DONE;
+		head.run = UINT32_MAX;
+	}
+	m->tree[head.leaf] = head;
+	for (uint32_t i = head.leaf; i > 1; i /= 2) {
+		head = earlier(head, m->tree[i ^ 1]);
+		m->tree[i / 2] = head;
+	}
+}
+
+/* Hands out what is in the tree up to `limit`, at most `most` recs; returns how many. */
+static uint32_t harvest(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_rec_fn *emit,
+			void *context)
+{
+	uint32_t n = 0;
+
+	while (n < most && m->tree[1].time_ns <= limit && m->tree[1].time_ns != TIME_DONE) {
+		struct head head = m->tree[1];
+		const struct vmt_rec *rec = &m->recs[m->runs[head.run].pos];
+
+		prefetch(rec);
+		advance(m, head);
+		hand_out(m, rec, emit, context);
+		n++;
+	}
+	return n;
+}
+
 /* Hands out everything up to `limit` in order, at most `most` recs. */
 static void drain(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_rec_fn *emit,
 		  void *context)
 {
-	while (m->nr_heap && most && m->heap[0].time_ns <= limit)
-		most -= drain_first(m, limit, most, emit, context);
+	while (m->nr_heap && most && m->heap[0].time_ns <= limit) {
+		uint32_t width = m->nr_heap > 1 ? plant(m, limit) : 0;
+
+		if (!width) {
+			most -= drain_first(m, limit, most, emit, context);
+			continue;
+		}
+		most -= harvest(m, limit, most, emit, context);
+		fell(m, width);
+	}
 	if (!m->live) {
 		m->used = 0;
 		m->nr_runs = 0;
@@ -189,7 +320,7 @@ static void compact(struct vmt_merge *m)
 			continue;
 		memmove(&m->recs[left], &m->recs[run.pos], n * sizeof(*m->recs));
 		m->runs[kept] = (struct run){ left, left + n };
-		heap_add(m, (struct head){ m->recs[left].time_ns, kept });
+		heap_add(m, (struct head){ .time_ns = m->recs[left].time_ns, .run = kept });
 		kept++;
 		left += n;
 	}
@@ -200,11 +331,21 @@ static void compact(struct vmt_merge *m)
 /* A rec without a time keeps its place: it counts as simultaneous with the newest one. */
 static uint64_t time_of(const struct vmt_merge *m, const struct vmt_rec *rec)
 {
-	return rec->flags & VMT_REC_HAS_TIME ? rec->time_ns : m->newest;
+	uint64_t time_ns = rec->flags & VMT_REC_HAS_TIME ? rec->time_ns : m->newest;
+
+	return time_ns < TIME_DONE ? time_ns : TIME_DONE - 1;
 }
 
-void vmt_merge_push(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn *emit, void *context)
+struct vmt_rec *vmt_merge_slot(struct vmt_merge *m)
 {
+	if (m->used == m->cap)
+		compact(m);
+	return &m->recs[m->used];
+}
+
+void vmt_merge_take(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
+{
+	struct vmt_rec *rec = &m->recs[m->used];
 	uint64_t time_ns = time_of(m, rec);
 
 	if (time_ns < m->floor) { /* its place has been handed out */
@@ -213,20 +354,24 @@ void vmt_merge_push(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn *
 	}
 	if (m->live == m->max)
 		drain(m, UINT64_MAX, m->max / 2, emit, context);
-	if (m->used == m->cap)
-		compact(m);
 	if (m->open && time_ns >= m->recs[m->used - 1].time_ns) {
 		m->runs[m->nr_runs - 1].end++;
 	} else {
 		m->runs[m->nr_runs] = (struct run){ m->used, m->used + 1 };
-		heap_add(m, (struct head){ time_ns, m->nr_runs++ });
+		heap_add(m, (struct head){ .time_ns = time_ns, .run = m->nr_runs++ });
 		m->open = true;
 	}
-	m->recs[m->used] = *rec;
-	m->recs[m->used++].time_ns = time_ns;
+	m->used++;
+	rec->time_ns = time_ns;
 	m->live++;
 	if (time_ns > m->newest)
 		m->newest = time_ns;
+}
+
+void vmt_merge_push(struct vmt_merge *m, const struct vmt_rec *rec, vmt_rec_fn *emit, void *context)
+{
+	*vmt_merge_slot(m) = *rec;
+	vmt_merge_take(m, emit, context);
 }
 
 void vmt_merge_round(struct vmt_merge *m, vmt_rec_fn *emit, void *context)

@@ -26,6 +26,13 @@ typedef void vmt_rec_fn(void *context, const struct vmt_rec *rec);
 /* Recs go to `emit` in order of time, equal times in order of arrival. */
 void vmt_merge_push(struct vmt_merge *merge, const struct vmt_rec *rec, vmt_rec_fn *emit,
 		    void *context);
+/*
+ * The same without a copy: where the next rec goes, to be filled in place and then taken. Valid
+ * until the next call.
+ */
+struct vmt_rec *vmt_merge_slot(struct vmt_merge *merge);
+void vmt_merge_take(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
+
 void vmt_merge_round(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
 void vmt_merge_flush(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
 
