@@ -17,11 +17,13 @@ struct run {
 	uint32_t pos, end; /* recs[pos..end) are left */
 };
 
+/* When, and by which run: equal times go in order of arrival. */
 struct head {
 	uint64_t time_ns;
-	uint32_t run;
-	uint32_t leaf; /* in the tree only */
+	uint64_t who; /* run << 32 | leaf of the tree */
 };
+
+__extension__ typedef unsigned __int128 u128;
 
 /*
  * A tournament over the runs that are being handed out: tree[LEAVES..] are their heads, tree[n] is
@@ -81,10 +83,20 @@ void vmt_merge_free(struct vmt_merge *m)
 
 /* ---- the heap ---- */
 
-/* Equal times go in order of arrival. Without a branch: which one is earlier is anybody's guess. */
-static bool before(const struct head *a, const struct head *b)
+static struct head head_of(uint64_t time_ns, uint32_t run, uint32_t leaf)
 {
-	return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->run < b->run));
+	return (struct head){ .time_ns = time_ns, .who = (uint64_t)run << 32 | leaf };
+}
+
+static uint32_t run_of(struct head head)
+{
+	return (uint32_t)(head.who >> 32);
+}
+
+/* Without a branch: which one is earlier is anybody's guess. */
+static bool before(struct head a, struct head b)
+{
+	return ((u128)a.time_ns << 64 | a.who) < ((u128)b.time_ns << 64 | b.who);
 }
 
 static void heap_add(struct vmt_merge *m, struct head added)
@@ -94,7 +106,7 @@ static void heap_add(struct vmt_merge *m, struct head added)
 	while (at) {
 		uint32_t parent = (at - 1) / 2;
 
-		if (!before(&added, &m->heap[parent]))
+		if (!before(added, m->heap[parent]))
 			break;
 		m->heap[at] = m->heap[parent];
 		at = parent;
@@ -113,7 +125,7 @@ static void heap_replace_first(struct vmt_merge *m, struct head moved)
 	uint32_t at = 0, child;
 
 	while ((child = 2 * at + 2) < m->nr_heap) {
-		child -= before(&heap[child - 1], &heap[child]);
+		child -= before(heap[child - 1], heap[child]);
 		heap[at] = heap[child];
 		at = child;
 	}
@@ -124,7 +136,7 @@ static void heap_replace_first(struct vmt_merge *m, struct head moved)
 	while (at) {
 		uint32_t parent = (at - 1) / 2;
 
-		if (!before(&moved, &heap[parent]))
+		if (!before(moved, heap[parent]))
 			break;
 		heap[at] = heap[parent];
 		at = parent;
@@ -136,8 +148,8 @@ static void heap_replace_first(struct vmt_merge *m, struct head moved)
 static struct head heap_second(const struct vmt_merge *m)
 {
 	if (m->nr_heap < 2)
-		return (struct head){ .time_ns = UINT64_MAX, .run = UINT32_MAX };
-	if (m->nr_heap == 2 || before(&m->heap[1], &m->heap[2]))
+		return head_of(UINT64_MAX, UINT32_MAX, 0);
+	if (m->nr_heap == 2 || before(m->heap[1], m->heap[2]))
 		return m->heap[1];
 	return m->heap[2];
 }
@@ -169,7 +181,7 @@ static uint32_t drain_first(struct vmt_merge *m, uint64_t limit, uint32_t most, 
 			    void *context)
 {
 	struct head head = m->heap[0], second = heap_second(m);
-	struct run *run = &m->runs[head.run];
+	struct run *run = &m->runs[run_of(head)];
 	uint32_t pos = run->pos, first = pos;
 
 	do {
@@ -178,11 +190,11 @@ static uint32_t drain_first(struct vmt_merge *m, uint64_t limit, uint32_t most, 
 		if (pos == run->end)
 			break;
 		head.time_ns = m->recs[pos].time_ns;
-	} while (pos - first < most && head.time_ns <= limit && before(&head, &second));
+	} while (pos - first < most && head.time_ns <= limit && before(head, second));
 	run->pos = pos;
 	m->live -= pos - first;
 	if (pos == run->end) {
-		if (head.run == m->nr_runs - 1)
+		if (run_of(head) == m->nr_runs - 1)
 			m->open = false;
 		head = m->heap[--m->nr_heap];
 	}
@@ -203,13 +215,14 @@ static struct head heap_pop(struct vmt_merge *m)
 
 /* ---- the tree ---- */
 
+/* A mask in place of a branch, which a compiler would make of a choice. */
 static struct head earlier(struct head a, struct head b)
 {
-	bool second = before(&b, &a);
+	uint64_t second = (uint64_t)0 - before(b, a);
 
-	return (struct head){ .time_ns = second ? b.time_ns : a.time_ns,
-			      .run = second ? b.run : a.run,
-			      .leaf = second ? b.leaf : a.leaf };
+	a.time_ns ^= (a.time_ns ^ b.time_ns) & second;
+	a.who ^= (a.who ^ b.who) & second;
+	return a;
 }
 
 /* Moves the runs that begin up to `limit` into the tree; returns its width, 0: too many. */
@@ -227,10 +240,11 @@ static uint32_t plant(struct vmt_merge *m, uint64_t limit)
 	while (width < n)
 		width *= 2;
 	for (uint32_t i = 2 * width; i-- > width;) {
-		m->tree[i] = i - width < n
-				     ? m->tree[i - width]
-				     : (struct head){ .time_ns = TIME_DONE, .run = UINT32_MAX };
-		m->tree[i].leaf = i;
+		struct head head = head_of(TIME_DONE, UINT32_MAX, i);
+
+		if (i - width < n)
+			head = head_of(m->tree[i - width].time_ns, run_of(m->tree[i - width]), i);
+		m->tree[i] = head;
 	}
 	for (uint32_t i = width; i-- > 1;)
 		m->tree[i] = earlier(m->tree[2 * i], m->tree[2 * i + 1]);
@@ -249,20 +263,20 @@ static void fell(struct vmt_merge *m, uint32_t width)
 /* The run's head is handed out: the next one, or none, takes part in its place. */
 static void advance(struct vmt_merge *m, struct head head)
 {
-	struct run *run = &m->runs[head.run];
+	struct run *run = &m->runs[run_of(head)];
+	uint32_t leaf = (uint32_t)head.who;
 
 	run->pos++;
 	m->live--;
 	if (run->pos < run->end) {
 		head.time_ns = m->recs[run->pos].time_ns;
 	} else {
-		if (head.run == m->nr_runs - 1)
+		if (run_of(head) == m->nr_runs - 1)
 			m->open = false;
-		head.time_ns = TIME_DONE;
-		head.run = UINT32_MAX;
+		head = head_of(TIME_DONE, UINT32_MAX, leaf);
 	}
-	m->tree[head.leaf] = head;
-	for (uint32_t i = head.leaf; i > 1; i /= 2) {
+	m->tree[leaf] = head;
+	for (uint32_t i = leaf; i > 1; i /= 2) {
 		head = earlier(head, m->tree[i ^ 1]);
 		m->tree[i / 2] = head;
 	}
@@ -276,7 +290,7 @@ static uint32_t harvest(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_
 
 	while (n < most && m->tree[1].time_ns <= limit && m->tree[1].time_ns != TIME_DONE) {
 		struct head head = m->tree[1];
-		const struct vmt_rec *rec = &m->recs[m->runs[head.run].pos];
+		const struct vmt_rec *rec = &m->recs[m->runs[run_of(head)].pos];
 
 		prefetch(rec);
 		advance(m, head);
@@ -320,7 +334,7 @@ static void compact(struct vmt_merge *m)
 			continue;
 		memmove(&m->recs[left], &m->recs[run.pos], n * sizeof(*m->recs));
 		m->runs[kept] = (struct run){ left, left + n };
-		heap_add(m, (struct head){ .time_ns = m->recs[left].time_ns, .run = kept });
+		heap_add(m, head_of(m->recs[left].time_ns, kept, 0));
 		kept++;
 		left += n;
 	}
@@ -358,7 +372,7 @@ void vmt_merge_take(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
 		m->runs[m->nr_runs - 1].end++;
 	} else {
 		m->runs[m->nr_runs] = (struct run){ m->used, m->used + 1 };
-		heap_add(m, (struct head){ .time_ns = time_ns, .run = m->nr_runs++ });
+		heap_add(m, head_of(time_ns, m->nr_runs++, 0));
 		m->open = true;
 	}
 	m->used++;
