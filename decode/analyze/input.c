@@ -296,6 +296,8 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
 	in->join = in->catalog ? vmt_join_new(in->catalog, on_event, in) : NULL;
+	if (in->join && options->types)
+		vmt_join_want(in->join, options->types);
 	if (!in->ring || !in->catalog || !in->merge || !in->join)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
@@ -357,6 +359,7 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
+	in->facts.unsent = vmt_join_counts(in->join).unsent;
 	settle_span(in);
 	perf_facts(in);
 	return 0;

@@ -42,6 +42,7 @@ struct vmt_input_facts {
 	bool has_recorder_cpu;
 	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
 	uint64_t late;		  /* recs that came too late for the merge */
+	uint64_t unsent;	  /* events that options.types left out */
 };
 
 struct vmt_input_options {
@@ -49,6 +50,7 @@ struct vmt_input_options {
 	double from, to;
 	bool percent;
 	size_t merge_recs; /* 0: default */
+	uint32_t types;	   /* 1u << enum vmt_event_type: others are counted only; 0: all */
 };
 
 struct vmt_input;

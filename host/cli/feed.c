@@ -100,9 +100,15 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 
 int vmt_feed_input(struct vmt_feed *feed)
 {
+	const struct vmt_cli *cli = feed->cli;
+	struct vmt_input_options options = cli->window;
 	struct vmt_diag diag = { 0 };
 
-	if (vmt_input_open(&feed->input, feed->reader, &feed->cli->window, &diag))
+	/* What is left out by type is not looked at by time, domain and vCPU. */
+	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&
+	    !cli->vcpu_list)
+		options.types = feed->types;
+	if (vmt_input_open(&feed->input, feed->reader, &options, &diag))
 		return vmt_cli_fail(&diag);
 	feed->reader = NULL;
 	return VMT_STATUS_OK;
@@ -181,6 +187,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
+	feed->seen += vmt_input_facts(feed->input)->unsent;
 	return check_domains(feed);
 }
 

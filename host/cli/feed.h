@@ -32,7 +32,8 @@ struct vmt_feed {
 	size_t nr_looked_up; /* domains of the input that were compared with --domain */
 	vmt_event_fn *emit;
 	void *context;
-	uint64_t seen; /* events, wanted or not */
+	uint64_t seen;	/* events, wanted or not */
+	uint32_t types; /* set before vmt_feed_input: the types that emit needs; 0: all */
 };
 
 /*

@@ -49,7 +49,10 @@ static int run(struct vmt_feed *feed)
 	struct vmt_report_options options = { .by = feed->cli->by, .storms = true };
 	struct vmt_report_builder *builder = NULL;
 	const struct vmt_report *report = NULL;
-	int status = vmt_feed_input(feed);
+	int status;
+
+	feed->types = VMT_REPORT_TYPES;
+	status = vmt_feed_input(feed);
 
 	if (status)
 		return status;
