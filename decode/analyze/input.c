@@ -8,6 +8,7 @@
 
 /* 256 Ki recs are 22 MiB: with the reader's buffer and the tables well below 64 MiB. */
 #define MERGE_RECS	    (256u << 10)
+#define SLACK_NS	    1000000
 #define FLAG_CONTEXT_SWITCH (UINT64_C(1) << 26)
 #define NS_PER_S	    1000000000.0
 
@@ -199,6 +200,8 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 		input_records(in, item->stream, item->data, item->len);
 		return 0;
 	case VMT_ITEM_ROUND:
+		/* A mark concerns all threads of its domain. */
+		vmt_merge_relax(in->merge, in->options.by_thread && !in->nr_marks ? SLACK_NS : 0);
 		vmt_merge_round(in->merge, input_on_rec, in);
 		return 0;
 	case VMT_ITEM_ANCHOR:

@@ -50,7 +50,8 @@ struct vmt_input_options {
 	double from, to;
 	bool percent;
 	size_t merge_recs; /* 0: default */
-	uint32_t types;	   /* 1u << enum vmt_event_type: others are counted only; 0: all */
+	bool by_thread; /* emit keeps threads apart: events of others may come up to 1 ms early */
+	uint32_t types; /* 1u << enum vmt_event_type: others are counted only; 0: all */
 };
 
 struct vmt_input;

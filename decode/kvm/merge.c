@@ -33,6 +33,12 @@ __extension__ typedef unsigned __int128 u128;
 #define LEAVES_MAX 1024u
 #define TIME_DONE  UINT64_MAX /* later than any rec */
 
+/* Where a thread ran last, by the hash of its number. */
+struct place {
+	uint32_t tid, cpu;
+};
+#define PLACES 4096u
+
 struct vmt_merge {
 	struct vmt_rec *recs;
 	struct run *runs;
@@ -45,7 +51,17 @@ struct vmt_merge {
 	uint64_t round_limit; /* what may go at the next round: newest of the round before */
 	uint64_t floor;	      /* time of the youngest rec handed out */
 	uint64_t late;
+	uint64_t slack_ns;	    /* see vmt_merge_relax */
+	unsigned int strict_rounds; /* that are still to be handed out in strict order */
+	struct place last;	    /* of the newest rec that was pushed */
+	struct place places[PLACES];
 };
+
+/*
+ * All recs that are pushed between two rounds are handed out by the end of the second one, so that
+ * what makes strict order necessary does so for two rounds.
+ */
+#define STRICT_ROUNDS 2u
 
 #define MIN_RECS 16u
 #define MAX_RECS (1u << 30)
@@ -282,16 +298,44 @@ static void advance(struct vmt_merge *m, struct head head)
 	}
 }
 
+/*
+ * The stretch of one thread at the beginning of a run, as far as the slack goes. Every rec in it is
+ * within the slack of the earliest one that waits.
+ */
+static uint32_t hand_out_stretch(struct vmt_merge *m, struct head head, uint64_t limit,
+				 vmt_rec_fn *emit, void *context)
+{
+	struct run *run = &m->runs[run_of(head)];
+	uint32_t first = run->pos, end = first, tid = m->recs[first].tid;
+
+	if (head.time_ns + m->slack_ns < limit && head.time_ns + m->slack_ns >= m->slack_ns)
+		limit = head.time_ns + m->slack_ns;
+	do {
+		if (m->recs[end].time_ns > m->floor)
+			m->floor = m->recs[end].time_ns;
+		emit(context, &m->recs[end++]);
+	} while (end < run->end && m->recs[end].tid == tid && m->recs[end].time_ns <= limit);
+	run->pos = end - 1;
+	m->live -= end - 1 - first;
+	advance(m, head);
+	return end - first;
+}
+
 /* Hands out what is in the tree up to `limit`, at most `most` recs; returns how many. */
 static uint32_t harvest(struct vmt_merge *m, uint64_t limit, uint32_t most, vmt_rec_fn *emit,
 			void *context)
 {
+	bool relaxed = m->slack_ns && !m->strict_rounds && most == m->live;
 	uint32_t n = 0;
 
 	while (n < most && m->tree[1].time_ns <= limit && m->tree[1].time_ns != TIME_DONE) {
 		struct head head = m->tree[1];
 		const struct vmt_rec *rec = &m->recs[m->runs[run_of(head)].pos];
 
+		if (relaxed) {
+			n += hand_out_stretch(m, head, limit, emit, context);
+			continue;
+		}
 		prefetch(rec);
 		advance(m, head);
 		hand_out(m, rec, emit, context);
@@ -350,6 +394,38 @@ static uint64_t time_of(const struct vmt_merge *m, const struct vmt_rec *rec)
 	return time_ns < TIME_DONE ? time_ns : TIME_DONE - 1;
 }
 
+/* Whether the rec concerns no thread but its own, which was on this CPU when it was last seen. */
+static bool keeps_apart(struct vmt_merge *m, const struct vmt_rec *rec)
+{
+	struct place *place = &m->places[rec->tid % PLACES];
+	struct place before = *place, now = { rec->tid, rec->cpu };
+
+	if (rec->kind == VMT_REC_LOST || rec->kind == VMT_REC_SCHED_SWITCH ||
+	    rec->kind == VMT_REC_SCHED_WAKING || !(rec->flags & VMT_REC_HAS_TIME) ||
+	    rec->cpu == UINT32_MAX)
+		return false;
+	if (!rec->tid) /* an idle task: no thread at all */
+		return true;
+	m->last = *place = now;
+	return (!before.tid && !before.cpu) || (before.tid == now.tid && before.cpu == now.cpu);
+}
+
+static void watch_order(struct vmt_merge *m, const struct vmt_rec *rec)
+{
+	bool same = rec->tid == m->last.tid && rec->cpu == m->last.cpu &&
+		    rec->kind < VMT_REC_SCHED_SWITCH && rec->kind > VMT_REC_LOST;
+
+	if (!same && !keeps_apart(m, rec))
+		m->strict_rounds = STRICT_ROUNDS;
+}
+
+void vmt_merge_relax(struct vmt_merge *m, uint64_t slack_ns)
+{
+	if (slack_ns && !m->slack_ns) /* what waits was not watched */
+		m->strict_rounds = STRICT_ROUNDS;
+	m->slack_ns = slack_ns;
+}
+
 struct vmt_rec *vmt_merge_slot(struct vmt_merge *m)
 {
 	if (m->used == m->cap)
@@ -366,8 +442,12 @@ void vmt_merge_take(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
 		hand_out(m, rec, emit, context);
 		return;
 	}
-	if (m->live == m->max)
+	if (m->slack_ns)
+		watch_order(m, rec);
+	if (m->live == m->max) {
+		m->strict_rounds = STRICT_ROUNDS;
 		drain(m, UINT64_MAX, m->max / 2, emit, context);
+	}
 	if (m->open && time_ns >= m->recs[m->used - 1].time_ns) {
 		m->runs[m->nr_runs - 1].end++;
 	} else {
@@ -395,6 +475,7 @@ void vmt_merge_round(struct vmt_merge *m, vmt_rec_fn *emit, void *context)
 	m->round_limit = m->newest;
 	if (limit)
 		drain(m, limit, m->live, emit, context);
+	m->strict_rounds -= m->strict_rounds > 0;
 	/* Stay within the cache: what waits is most often a round or two. */
 	if (m->live < m->used / 4)
 		compact(m);

@@ -34,6 +34,15 @@ struct vmt_rec *vmt_merge_slot(struct vmt_merge *merge);
 void vmt_merge_take(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
 
 void vmt_merge_round(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
+/*
+ * How far apart in time recs may be handed out in the wrong order by the next rounds, where that
+ * costs nothing: a consumer that keeps threads apart gets a stretch of one thread at a time. The
+ * recs of one thread stay in order. Where a thread moves between CPUs or a rec concerns others than
+ * its own thread (a loss, sched_switch, sched_waking), the order is strict as ever. 0, as at first:
+ * always strict.
+ */
+void vmt_merge_relax(struct vmt_merge *merge, uint64_t slack_ns);
+
 void vmt_merge_flush(struct vmt_merge *merge, vmt_rec_fn *emit, void *context);
 
 /* How many recs were passed on after a younger one. */

@@ -106,8 +106,10 @@ int vmt_feed_input(struct vmt_feed *feed)
 
 	/* What is left out by type is not looked at by time, domain and vCPU. */
 	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&
-	    !cli->vcpu_list)
+	    !cli->vcpu_list) {
 		options.types = feed->types;
+		options.by_thread = feed->by_thread;
+	}
 	if (vmt_input_open(&feed->input, feed->reader, &options, &diag))
 		return vmt_cli_fail(&diag);
 	feed->reader = NULL;

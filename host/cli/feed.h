@@ -33,6 +33,7 @@ struct vmt_feed {
 	vmt_event_fn *emit;
 	void *context;
 	uint64_t seen;	/* events, wanted or not */
+	bool by_thread; /* as in struct vmt_input_options; set before vmt_feed_input */
 	uint32_t types; /* set before vmt_feed_input: the types that emit needs; 0: all */
 };
 

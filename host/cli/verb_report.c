@@ -52,6 +52,7 @@ static int run(struct vmt_feed *feed)
 	int status;
 
 	feed->types = VMT_REPORT_TYPES;
+	feed->by_thread = true;
 	status = vmt_feed_input(feed);
 
 	if (status)
