@@ -60,22 +60,26 @@ $(O)/vmtrace: $(call obj,$(MAIN_SRC)) $(LIBS)
 # ---- tests: each file is a program that speaks TAP ----
 TEST_SRC := $(foreach d,unit prop golden fault,$(filter tests/$(d)/test_%,$(call src,tests/$(d))))
 TEST_BIN := $(patsubst %.c,$(O)/%,$(TEST_SRC))
-SUPPORT_OBJ := $(call obj,$(call src,tests/support))
+# An archive: a program gets only what it uses.
+SUPPORT := $(O)/tests/support/libsupport.a
 FUZZ_SRC := $(filter tests/fuzz/fuzz_%,$(call src,tests/fuzz))
 FUZZ_BIN := $(patsubst %.c,$(O)/%,$(FUZZ_SRC))
 FUZZ_CLANG := $(patsubst tests/fuzz/%.c,$(O)/libfuzzer/%,$(FUZZ_SRC))
 BENCH_SRC := $(filter tests/bench/bench_%,$(call src,tests/bench))
 BENCH_BIN := $(patsubst %.c,$(O)/%,$(BENCH_SRC))
 
-$(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT_OBJ) $(LIBS)
+$(SUPPORT): $(call obj,$(call src,tests/support))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
-$(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT_OBJ) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
+$(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
-$(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT_OBJ) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
 .PHONY: all demo check check-unit check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
@@ -101,8 +105,8 @@ demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
 TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata measure)
-$(TOOLS): %: %.o $(SUPPORT_OBJ) $(LIBS)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJ) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(TOOLS): %: %.o $(SUPPORT) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
 check:
 	@$(srcdir)/tests/tools/deps.sh check

@@ -20,6 +20,14 @@ static void add_host_tsc(const struct vmt_input *in, struct vmt_event *event)
 {
 	event->host_tsc = vmt_perf_clock_to_tsc(&in->clock, event->time, &event->host_tsc_error);
 	event->has |= VMT_HAS_HOST_TSC;
+	if (event->type == VMT_EVENT_EXIT && (event->has & VMT_HAS_DURATION)) {
+		struct vmt_host_ns end = { event->time.host_ns + event->duration_ns };
+		uint64_t error;
+
+		event->duration_tsc = vmt_perf_clock_to_tsc(&in->clock, end, &error).host_tsc -
+				      event->host_tsc.host_tsc;
+		event->has |= VMT_HAS_DURATION_TSC;
+	}
 }
 
 static uint64_t window_ns(uint64_t start_ns, double seconds)
@@ -35,7 +43,11 @@ static void settle_window(struct vmt_input *in)
 	uint64_t start;
 
 	in->window_settled = true;
-	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	start = in->facts.start_ns;
+	if (!in->facts.has_start || in->front_dropped || (in->has_first && in->first_ns < start))
+		start = in->first_ns;
+	in->facts.has_base = true;
+	in->facts.base_ns = start;
 	if (in->options.has_from) {
 		in->has_window_start = true;
 		in->window_start = window_ns(start, in->options.from);
@@ -51,7 +63,7 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
-	if (!in->window_settled)
+	if (!in->window_settled && (in->has_first || in->facts.has_start))
 		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
@@ -122,6 +134,12 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 
 /* ---- items ---- */
 
+static void has_switches(struct vmt_input *in)
+{
+	in->facts.has_switches = true;
+	vmt_join_has_switches(in->join);
+}
+
 static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct vmt_diag *diag)
 {
 	int status = vmt_ring_set_add(in->ring, item->attr, item->ids, item->nr_ids);
@@ -130,7 +148,7 @@ static int take_attr(struct vmt_input *in, const struct vmt_item *item, struct v
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
 	if (item->attr->flags & FLAG_CONTEXT_SWITCH)
-		in->facts.has_switches = true;
+		has_switches(in);
 	return 0;
 }
 
@@ -141,7 +159,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 	if (vmt_format_parse((const char *)item->data, item->len, &format, NULL))
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
-		in->facts.has_switches = true;
+		has_switches(in);
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
@@ -175,14 +193,21 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
 	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
 
+	const char *kind = input_loss_kind(item->loss_kind);
+
 	if (!strcmp(item->loss_kind, "keep"))
 		in->front_dropped = true;
+	else
+		input_loss_count(in, kind, item->has_lost_records ? item->lost_records : 0,
+				 item->lost_bytes);
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	rec.time_ns = in->last_ns;
 	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
 	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
+	rec.u.lost.kind = kind;
+	rec.u.lost.file_bytes = item->lost_bytes;
 	vmt_join_push(in->join, &rec);
 }
 
@@ -335,15 +360,6 @@ void vmt_input_close(struct vmt_input *in)
 	free(in);
 }
 
-/* What a perf.data tells in its features. */
-static void perf_facts(struct vmt_input *in)
-{
-	if (!in->perf)
-		return;
-	in->facts.host = vmt_perfdata_feature(in->perf, "HOSTNAME");
-	in->facts.kernel = vmt_perfdata_feature(in->perf, "OSRELEASE");
-}
-
 int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struct vmt_diag *diag)
 {
 	struct vmt_item item;
@@ -364,7 +380,8 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	in->facts.late = vmt_merge_late(in->merge);
 	in->facts.unsent = vmt_join_counts(in->join).unsent;
 	settle_span(in);
-	perf_facts(in);
+	if (in->perf)
+		input_perf_facts(in);
 	return 0;
 }
 

@@ -17,11 +17,19 @@
  * join. Memory is bounded whatever the input's size.
  */
 struct vmt_domain_info {  /* one domain of the session document; text lives as long as the input */
-	const char *name; /* NULL: not known */
+	const char *name; /* "pid N" when it has neither name nor UUID; NULL: not known */
 	const char *uuid;
 	const char *xml;
 	uint32_t pid; /* VMM process, 0 unknown */
 	unsigned int nr_vcpus;
+};
+
+/* What is missing for one reason, of the whole input whatever --time says. */
+#define VMT_INPUT_LOSSES 16u
+
+struct vmt_input_loss {
+	const char *kind; /* static: ring, ring-full, size-limit, damaged, truncated, … */
+	uint64_t times, records, bytes;
 };
 
 struct vmt_input_facts {
@@ -36,6 +44,10 @@ struct vmt_input_facts {
 	bool has_start,
 		has_stop; /* of the capture, from session and END or from the first/last rec */
 	uint64_t start_ns, stop_ns;
+	/* Time 0 of --time, script and report: where the capture starts, whatever the window. Known
+	 * with the first event. */
+	bool has_base;
+	uint64_t base_ns;
 	bool tsc_convertible; /* perf time can be turned into host TSC */
 	bool has_switches; /* context switches are in the stream: blocked and preempted are known */
 	bool closed;	   /* the writer closed the file in order */
@@ -43,6 +55,8 @@ struct vmt_input_facts {
 	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
 	uint64_t late;		  /* recs that came too late for the merge */
 	uint64_t unsent;	  /* events that options.types left out */
+	size_t nr_losses;
+	struct vmt_input_loss losses[VMT_INPUT_LOSSES];
 };
 
 struct vmt_input_options {
@@ -63,7 +77,9 @@ void vmt_input_close(struct vmt_input *input);
 
 /*
  * Reads everything and hands each event to emit. 0 at the end of the input; VMT_E_IO, VMT_E_NOMEM.
- * Damage in the input is not an error here: it is a LOSS event and stands in the ledger.
+ * Damage in the input is not an error here: it is a LOSS event and stands in the ledger. Only where
+ * nothing at all can be decoded, because a perf.data has the format of none of its tracepoints, it
+ * is VMT_E_DAMAGED (in file mode vmt_input_open says so).
  */
 int vmt_input_run(struct vmt_input *input, vmt_event_fn *emit, void *context,
 		  struct vmt_diag *diag);

@@ -57,8 +57,17 @@ struct vmt_input {
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
 
+/* Host facts from a perf.data's features; in pipe mode they come with the first records. */
+void input_perf_facts(struct vmt_input *in);
+
 /* Queues a MARK item; a broken one is ignored. */
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
+
+/* The static text of a loss kind of FORMAT.md; "other" for one that is not known. */
+const char *input_loss_kind(const char *kind);
+
+/* Adds to the sums of a kind (static text). */
+void input_loss_count(struct vmt_input *in, const char *kind, uint64_t records, uint64_t bytes);
 
 /* Hands the marks up to a time to the join. */
 void input_marks_until(struct vmt_input *in, uint64_t time_ns);

@@ -37,6 +37,7 @@ static void take_lost(struct vmt_input *in, struct vmt_rec *rec, const uint64_t 
 	if (rec->u.lost.cause != VMT_LOST_THROTTLED) {
 		in->records_lost += rec->u.lost.count;
 		in->overflows++;
+		input_loss_count(in, "ring", rec->u.lost.count, 0);
 	}
 	if (!in->has_first)
 		return;

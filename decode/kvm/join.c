@@ -178,6 +178,12 @@ static void on_lost(struct vmt_join *join, const struct vmt_rec *rec)
 	join_event_begin(&event, VMT_EVENT_LOSS, rec, t);
 	event.name = rec->u.lost.cause < VMT_LOST_CAUSE_COUNT ? names[rec->u.lost.cause]
 							      : names[VMT_LOST_RECORDS];
+	if (rec->u.lost.kind)
+		event.name = rec->u.lost.kind;
+	if (rec->u.lost.file_bytes) {
+		event.lost_bytes = rec->u.lost.file_bytes;
+		event.has |= VMT_HAS_LOST_BYTES;
+	}
 	if (!of_thread)
 		event.has &= ~(uint32_t)VMT_HAS_TID;
 	if (rec->u.lost.count) {

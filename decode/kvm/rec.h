@@ -135,8 +135,10 @@ struct vmt_rec {
 		struct {
 			uint64_t count; /* records; 0: not known */
 			uint32_t stream, bytes;
-			uint32_t cause; /* enum vmt_lost_cause */
-			uint32_t begun; /* a VMT_LOST_BEGIN of it came before */
+			uint32_t cause;	     /* enum vmt_lost_cause */
+			uint32_t begun;	     /* a VMT_LOST_BEGIN of it came before */
+			const char *kind;    /* of a loss of the file: static text, else NULL */
+			uint64_t file_bytes; /* that were skipped or never written */
 		} lost;
 		uint64_t words[8];
 	} u;

@@ -4,27 +4,54 @@
 
 #include "decode/perfdata/private.h"
 
-#define TEXT_MAX 4096
+#define TEXT_MAX 4096u
 
-/* HEADER_* features whose payload is one string: u32 length, bytes, NUL padded. */
+/* HEADER_* features of text: u32 length, bytes, NUL padded; CMDLINE: u32 number, then as many. */
 static const struct {
 	uint64_t feature;
 	const char *name;
 } texts[PERF_FEATURES] = {
-	{ 3, "HOSTNAME" }, { 4, "OSRELEASE" }, { 5, "VERSION" },
-	{ 6, "ARCH" },	   { 8, "CPUDESC" },   { 9, "CPUID" },
+	{ 3, "HOSTNAME" },
+	{ 4, "OSRELEASE" },
+	{ 5, "VERSION" },
+	{ 6, "ARCH" },
+	{ 8, "CPUDESC" },
+	{ 9, "CPUID" },
+	{ PERF_FEATURE_CMDLINE, "CMDLINE" },
 };
+
+/* Strings joined by blanks; NULL when they do not fit their section or memory is short. */
+static char *read_strings(struct vmt_cursor *c, uint32_t nr)
+{
+	char *joined = calloc(1, TEXT_MAX);
+	size_t at = 0;
+
+	for (uint32_t i = 0; joined && i < nr; i++) {
+		uint32_t size = vmt_cursor_u32(c);
+		const char *text = (const char *)vmt_cursor_take(c, size);
+		size_t len = text ? strnlen(text, size) : 0;
+
+		if (!text || at + len + 2 > TEXT_MAX) {
+			free(joined);
+			return NULL;
+		}
+		if (i)
+			joined[at++] = ' ';
+		memcpy(joined + at, text, len);
+		at += len;
+	}
+	return joined;
+}
 
 void perf_feature_take(struct vmt_perfdata *p, uint64_t feature, const uint8_t *bytes, size_t len)
 {
 	struct vmt_cursor c = vmt_cursor_of(bytes, len);
-	uint32_t size = vmt_cursor_u32(&c);
-	const uint8_t *text = vmt_cursor_take(&c, size);
 
 	for (size_t i = 0; i < PERF_FEATURES; i++) {
-		if (texts[i].feature != feature || p->features[i] || !text || size > TEXT_MAX)
+		if (texts[i].feature != feature || p->features[i])
 			continue;
-		p->features[i] = strndup((const char *)text, size);
+		p->features[i] =
+			read_strings(&c, feature == PERF_FEATURE_CMDLINE ? vmt_cursor_u32(&c) : 1);
 	}
 }
 
@@ -68,73 +95,5 @@ int perf_attr_add(struct vmt_perfdata *p, const struct vmt_ring_attr *attr, uint
 	p->attrs = attrs;
 	p->attrs[p->nr_attrs++] = (struct perf_attr){ *attr, ids, nr_ids };
 	p->total_ids += nr_ids;
-	return 0;
-}
-
-/* ---- tracing data: trace-cmd's header with the formats of the events ---- */
-
-static bool skip_sized(struct vmt_cursor *c)
-{
-	uint64_t size = vmt_cursor_u64(c);
-
-	return size <= vmt_cursor_left(c) && vmt_cursor_take(c, (size_t)size);
-}
-
-static bool skip_string(struct vmt_cursor *c)
-{
-	const uint8_t *nul = memchr(c->pos, 0, vmt_cursor_left(c));
-
-	return nul && vmt_cursor_take(c, (size_t)(nul - c->pos) + 1);
-}
-
-/* The formats of one system, or of ftrace itself. */
-static bool take_formats(struct vmt_perfdata *p, struct vmt_cursor *c)
-{
-	uint32_t nr = vmt_cursor_u32(c);
-
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t size = vmt_cursor_u64(c);
-		const uint8_t *text;
-
-		if (c->short_read || size > vmt_cursor_left(c) || p->nr_texts == PERF_FORMATS_MAX)
-			return false;
-		text = vmt_cursor_take(c, (size_t)size);
-		p->texts[p->nr_texts++] =
-			(struct perf_text){ (size_t)(text - p->tracing), (size_t)size };
-	}
-	return !c->short_read;
-}
-
-int perf_tracing_take(struct vmt_perfdata *p, uint8_t *bytes, size_t len)
-{
-	static const uint8_t magic[10] = { 0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n', 'g' };
-	struct vmt_cursor c = vmt_cursor_of(bytes, len);
-	const uint8_t *head;
-	uint32_t systems;
-
-	if (p->tracing) { /* a second one: the first is in use */
-		free(bytes);
-		return 0;
-	}
-	p->tracing = bytes;
-	p->texts = calloc(PERF_FORMATS_MAX, sizeof(*p->texts));
-	if (!p->texts)
-		return VMT_E_NOMEM;
-	head = vmt_cursor_take(&c, sizeof(magic));
-	if (!head || memcmp(head, magic, sizeof(magic)) || !skip_string(&c))
-		return VMT_E_DAMAGED;
-	if (vmt_cursor_u8(&c)) /* big endian */
-		return VMT_E_DAMAGED;
-	vmt_cursor_u8(&c);
-	vmt_cursor_u32(&c);
-	if (!skip_string(&c) || !skip_sized(&c) || !skip_string(&c) || !skip_sized(&c))
-		return VMT_E_DAMAGED;
-	if (!take_formats(p, &c))
-		return VMT_E_DAMAGED;
-	systems = vmt_cursor_u32(&c);
-	for (uint32_t i = 0; i < systems; i++) {
-		if (!skip_string(&c) || !take_formats(p, &c))
-			return VMT_E_DAMAGED;
-	}
 	return 0;
 }

@@ -8,11 +8,9 @@
 
 #include "decode/perfdata/private.h"
 
-#define HEADER_LEN	     104
-#define FEATURE_BITS	     256
-#define FEATURE_TRACING_DATA 1
-#define ATTR_SIZE_MAX	     4096
-#define RECORD_AUXTRACE	     71
+#define HEADER_LEN    104u
+#define ATTR_SIZE_MAX 4096u
+#define SECTION_MAX   ((uint64_t)PERF_ATTRS_MAX * ATTR_SIZE_MAX)
 
 struct section {
 	uint64_t offset, size;
@@ -38,7 +36,7 @@ static uint8_t *load(struct vmt_perfdata *p, struct section s, int *status, stru
 	int64_t got;
 
 	*status = VMT_E_DAMAGED;
-	if (!inside(p, s) || s.size > PERF_SECTION_MAX)
+	if (!inside(p, s) || s.size > SECTION_MAX)
 		return NULL;
 	*status = vmt_reader_seek(p->reader, s.offset, diag);
 	if (*status)
@@ -105,43 +103,65 @@ static unsigned int count_features(const struct vmt_perfdata *p)
 	return n;
 }
 
-/* The sections behind the data; what is not there or damaged stays absent. */
+/* One section; what is damaged stays absent. */
+static int read_feature(struct vmt_perfdata *p, unsigned int feature, struct section s,
+			struct vmt_diag *diag)
+{
+	uint8_t *bytes;
+	uint64_t used;
+	int status;
+
+	if (!inside(p, s))
+		return 0;
+	if (feature == PERF_FEATURE_TRACING_DATA) {
+		status = vmt_reader_seek(p->reader, s.offset, diag);
+		return status ? status : perf_tracing_read(p, s.size, &used, diag);
+	}
+	if (s.size > PERF_FEATURE_MAX)
+		return 0;
+	bytes = load(p, s, &status, diag);
+	if (bytes)
+		perf_feature_take(p, feature, bytes, (size_t)s.size);
+	free(bytes);
+	return status == VMT_E_TRUNCATED ? 0 : status;
+}
+
+/* The sections behind the data, as far as they are there. */
 static int read_features(struct vmt_perfdata *p, uint64_t table_offset, struct vmt_diag *diag)
 {
-	struct section where = { table_offset, 16ull * count_features(p) };
+	struct section where = { table_offset, UINT64_C(16) * count_features(p) };
 	int status;
 	uint8_t *table = load(p, where, &status, diag);
 	unsigned int row = 0;
 
 	if (!table)
 		return status == VMT_E_NOMEM || status == VMT_E_IO ? status : 0;
-	for (unsigned int bit = 0; bit < FEATURE_BITS; bit++) {
-		uint8_t *bytes;
-		struct section s;
-
-		if (!(p->feature_bits[bit / 64] >> (bit % 64) & 1))
-			continue;
-		s = load_section(table + 16 * (size_t)row++);
-		if (bit > 9)
-			break; /* nothing behind CPUID is used */
-		bytes = load(p, s, &status, diag);
-		if (bytes && bit == FEATURE_TRACING_DATA) {
-			perf_tracing_take(p, bytes, (size_t)s.size);
-			continue;
-		}
-		if (bytes)
-			perf_feature_take(p, bit, bytes, (size_t)s.size);
-		free(bytes);
+	for (unsigned int bit = 0; !status && bit <= PERF_FEATURE_CMDLINE; bit++) {
+		if (p->feature_bits[bit / 64] >> (bit % 64) & 1)
+			status = read_feature(p, bit, load_section(table + 16 * (size_t)row++),
+					      diag);
 	}
 	free(table);
-	vmt_diag_clear(diag);
-	return 0;
+	return status;
 }
 
 /* Whether the table of features begins here: its first row names the byte behind the table. */
 static bool is_feature_table(const struct vmt_perfdata *p, uint64_t at, const uint8_t *bytes)
 {
-	return vmt_load_u64(bytes) == at + 16ull * count_features(p);
+	return vmt_load_u64(bytes) == at + UINT64_C(16) * count_features(p);
+}
+
+/* How far it is to the record behind this one, of which 16 bytes are there; 0: there is none. */
+static uint64_t record_step(const uint8_t *bytes)
+{
+	uint64_t step = vmt_load_u16(bytes + 6);
+	uint64_t trace = vmt_load_u64(bytes + 8);
+
+	if (step < 8)
+		return 0;
+	if (vmt_load_u32(bytes) != PERF_USER_AUXTRACE)
+		return step;
+	return trace < INT64_MAX ? step + trace : 0;
 }
 
 /*
@@ -150,32 +170,50 @@ static bool is_feature_table(const struct vmt_perfdata *p, uint64_t at, const ui
  */
 static int find_data_end(struct vmt_perfdata *p, uint64_t from, struct vmt_diag *diag)
 {
-	uint64_t at = from;
+	uint64_t at = from, size = vmt_reader_size(p->reader);
 	int status = vmt_reader_seek(p->reader, from, diag);
 
-	while (!status) {
+	while (!status && count_features(p)) {
 		const uint8_t *bytes;
 		int64_t got = vmt_reader_peek(p->reader, 16, &bytes, diag);
 		uint64_t step;
 
-		if (got < 0)
-			return (int)got;
 		if (got < 16)
-			break;
-		if (count_features(p) && is_feature_table(p, at, bytes)) {
+			return got < 0 ? (int)got : 0;
+		if (is_feature_table(p, at, bytes)) {
 			p->has_data_end = true;
 			p->data_end = at;
 			return read_features(p, at, diag);
 		}
-		step = vmt_load_u16(bytes + 6);
-		if (step < 8)
-			break;
-		if (vmt_load_u32(bytes) == RECORD_AUXTRACE)
-			step += vmt_load_u64(bytes + 8);
+		step = record_step(bytes);
+		if (!step || step > size - at)
+			return 0;
 		at += step;
 		status = vmt_reader_skip(p->reader, step, diag);
 	}
-	return status == VMT_E_IO || status == VMT_E_NOMEM ? status : 0;
+	return status;
+}
+
+static int read_data_section(struct vmt_perfdata *p, struct section data, struct vmt_diag *diag)
+{
+	int status;
+
+	if (data.offset > vmt_reader_size(p->reader))
+		return vmt_diag_at(diag, VMT_E_TRUNCATED, vmt_reader_size(p->reader),
+				   "a perf.data cut off before its data", "nothing was recorded");
+	if (data.size) {
+		p->has_data_end = true;
+		p->data_end =
+			data.size > UINT64_MAX - data.offset ? UINT64_MAX : data.offset + data.size;
+		status = read_features(p, p->data_end, diag);
+	} else {
+		status = find_data_end(p, data.offset, diag);
+	}
+	if (status)
+		return status;
+	/* What lies before the data has been read; what lies behind it is counted at the end. */
+	perf_count(p, data.offset, 0);
+	return vmt_reader_seek(p->reader, data.offset, diag);
 }
 
 int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag)
@@ -201,24 +239,5 @@ int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag)
 	for (unsigned int i = 0; i < 4; i++)
 		p->feature_bits[i] = vmt_load_u64(h + 72 + 8 * i);
 	status = read_attrs(p, attrs, attr_size, diag);
-	if (status)
-		return status;
-	if (data.size) {
-		p->has_data_end = true;
-		p->data_end =
-			data.size > UINT64_MAX - data.offset ? UINT64_MAX : data.offset + data.size;
-		status = read_features(p, p->data_end, diag);
-	} else {
-		status = find_data_end(p, data.offset, diag);
-	}
-	if (status)
-		return status;
-	status = vmt_reader_seek(p->reader, data.offset, diag);
-	if (status)
-		return status;
-	/* What lies before the data has been read; what lies behind it is counted at the end. */
-	if (data.offset > vmt_reader_size(p->reader))
-		data.offset = vmt_reader_size(p->reader);
-	p->ledger.bytes_total = p->ledger.bytes_decoded = data.offset;
-	return 0;
+	return status ? status : read_data_section(p, data, diag);
 }

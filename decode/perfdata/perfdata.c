@@ -10,35 +10,31 @@
 
 #include "decode/perfdata/private.h"
 
-#define PIPE_HEADER_LEN 16
-#define RUN_MAX		(256u << 10)
-#define PLAIN_MAX	(16u << 20)
+#define PIPE_HEADER_LEN 16u
+#define RUN_MAX		(256u << 10) /* small enough to stay in the cache until it is parsed */
 
-enum {
-	USER_HEADER_ATTR = 64,
-	USER_TRACING_DATA = 66,
-	USER_FINISHED_ROUND = 68,
-	USER_AUXTRACE = 71,
-	USER_HEADER_FEATURE = 80,
-	USER_COMPRESSED = 81,
-};
+static int recognise(const uint8_t *head, int64_t len, struct vmt_diag *diag)
+{
+	if (len >= 8 && !memcmp(head, "2ELIFREP", 8))
+		return vmt_diag_at(diag, VMT_E_UNSUPPORTED, 0,
+				   "a perf.data of a big-endian machine",
+				   "KVM on x86 is little endian; was this recorded elsewhere?");
+	if (len < (int64_t)PIPE_HEADER_LEN || memcmp(head, "PERFILE2", 8))
+		return vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no perf.data",
+				   "it does not begin with PERFILE2");
+	return 0;
+}
 
 int vmt_perfdata_open(struct vmt_perfdata **out, struct vmt_reader *reader, struct vmt_diag *diag)
 {
 	const uint8_t *head;
 	int64_t got = vmt_reader_peek(reader, PIPE_HEADER_LEN, &head, diag);
 	struct vmt_perfdata *p;
-	int status = 0;
+	int status;
 
-	if (got < 0)
-		return (int)got;
-	if (got >= 8 && !memcmp(head, "2ELIFREP", 8))
-		return vmt_diag_at(diag, VMT_E_UNSUPPORTED, 0,
-				   "a perf.data of a big-endian machine",
-				   "KVM on x86 is little endian; was this recorded elsewhere?");
-	if (got < PIPE_HEADER_LEN || memcmp(head, "PERFILE2", 8))
-		return vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no perf.data",
-				   "it does not begin with PERFILE2");
+	status = got < 0 ? (int)got : recognise(head, got, diag);
+	if (status)
+		return status;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the file", "memory is short");
@@ -46,21 +42,11 @@ int vmt_perfdata_open(struct vmt_perfdata **out, struct vmt_reader *reader, stru
 	p->is_pipe = vmt_load_u64(head + 8) == PIPE_HEADER_LEN;
 	if (p->is_pipe) {
 		status = vmt_reader_skip(reader, PIPE_HEADER_LEN, diag);
-		p->ledger.bytes_total = p->ledger.bytes_decoded = PIPE_HEADER_LEN;
+		perf_count(p, PIPE_HEADER_LEN, 0);
 	} else {
 		status = perf_header_read(p, diag);
-		if (!status && p->nr_attrs && !p->nr_texts) {
-			bool tracepoints = false;
-
-			for (size_t i = 0; i < p->nr_attrs; i++)
-				tracepoints = tracepoints || p->attrs[i].attr.type == 2;
-			if (tracepoints)
-				status = vmt_diag_set(diag, VMT_E_DAMAGED,
-						      "the formats of the tracepoints are missing: "
-						      "the file was cut off",
-						      "perf writes them at the end; perf record -o "
-						      "- >FILE, or vmtrace record, loses nothing");
-		}
+		if (!status)
+			status = vmt_perfdata_need_formats(p, diag);
 	}
 	if (status) {
 		vmt_perfdata_release(p);
@@ -77,7 +63,7 @@ struct vmt_reader *vmt_perfdata_release(struct vmt_perfdata *p)
 	for (size_t i = 0; i < p->nr_attrs; i++)
 		free(p->attrs[i].ids);
 	free(p->attrs);
-	free(p->tracing);
+	free(p->formats);
 	free(p->texts);
 	for (size_t i = 0; i < PERF_FEATURES; i++)
 		free(p->features[i]);
@@ -98,50 +84,34 @@ struct vmt_ledger vmt_perfdata_ledger(const struct vmt_perfdata *p)
 	return p->ledger;
 }
 
-static void count(struct vmt_perfdata *p, uint64_t decoded, uint64_t skipped)
+int vmt_perfdata_need_formats(const struct vmt_perfdata *p, struct vmt_diag *diag)
+{
+	bool tracepoints = false;
+
+	for (size_t i = 0; i < p->nr_attrs; i++)
+		tracepoints = tracepoints || p->attrs[i].attr.type == PERF_TRACEPOINT;
+	if (!tracepoints || p->nr_texts)
+		return 0;
+	return vmt_diag_set(
+		diag, VMT_E_DAMAGED,
+		p->has_tracing || p->is_pipe
+			? "the formats of the tracepoints are missing"
+			: "the formats of the tracepoints are missing: the file was cut "
+			  "off",
+		"perf record writes them behind the data, when it ends in order; vmtrace "
+		"record, or perf record -o - >FILE, puts them in front");
+}
+
+/* ---- counting and stepping ---- */
+
+void perf_count(struct vmt_perfdata *p, uint64_t decoded, uint64_t skipped)
 {
 	p->ledger.bytes_total += decoded + skipped;
 	p->ledger.bytes_decoded += decoded;
 	p->ledger.bytes_skipped += skipped;
 }
 
-int perf_decompress(struct vmt_perfdata *p, const uint8_t *bytes, size_t len)
-{
-	ZSTD_inBuffer in = { bytes, len, 0 };
-
-	if (!p->zstd)
-		p->zstd = ZSTD_createDCtx();
-	if (!p->zstd)
-		return VMT_E_NOMEM;
-	if (p->plain_pos)
-		memmove(p->plain, p->plain + p->plain_pos, p->plain_len - p->plain_pos);
-	p->plain_len -= p->plain_pos;
-	p->plain_pos = 0;
-	for (;;) {
-		ZSTD_outBuffer o;
-		size_t left;
-
-		if (p->plain_cap - p->plain_len < (64u << 10)) {
-			size_t cap = p->plain_cap ? 2 * p->plain_cap : 1u << 20;
-			uint8_t *grown = cap > PLAIN_MAX ? NULL : realloc(p->plain, cap);
-
-			if (!grown)
-				return cap > PLAIN_MAX ? VMT_E_LIMIT : VMT_E_NOMEM;
-			p->plain = grown;
-			p->plain_cap = cap;
-		}
-		o = (ZSTD_outBuffer){ p->plain + p->plain_len, p->plain_cap - p->plain_len, 0 };
-		left = ZSTD_decompressStream(p->zstd, &o, &in);
-		if (ZSTD_isError(left))
-			return VMT_E_DAMAGED;
-		p->plain_len += o.pos;
-		if (in.pos == in.size && o.pos < o.size)
-			return 0;
-	}
-}
-
-static void loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
-		      uint64_t bytes)
+void perf_loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char *kind, uint64_t bytes)
 {
 	*item = (struct vmt_item){ .type = VMT_ITEM_LOSS,
 				   .offset = vmt_reader_offset(p->reader),
@@ -149,67 +119,87 @@ static void loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char 
 				   .loss_kind = kind };
 }
 
-/* How much is left of the data section; a pipe's end is not known. */
+/* Bytes of the data section from the reader's position on, as the header says. */
 static uint64_t data_left(const struct vmt_perfdata *p)
 {
 	uint64_t at = vmt_reader_offset(p->reader);
 
 	if (!p->has_data_end)
 		return UINT64_MAX;
-	return p->data_end > at ? p->data_end - at : 0;
+	return at < p->data_end ? p->data_end - at : 0;
 }
 
-/* Nothing comes behind this. The tables behind the data were read at the beginning. */
-static void finish(struct vmt_perfdata *p)
+int perf_skip_some(struct vmt_perfdata *p, uint64_t n, uint64_t *done, struct vmt_diag *diag)
+{
+	uint64_t left = data_left(p);
+	int status = 0;
+
+	*done = 0;
+	if (n > left)
+		n = left;
+	while (*done < n) {
+		const uint8_t *bytes;
+		int64_t got = vmt_reader_peek(p->reader, 1, &bytes, diag);
+		uint64_t step = n - *done;
+
+		if (got <= 0) {
+			status = (int)got;
+			break;
+		}
+		if (step > (uint64_t)got)
+			step = (uint64_t)got;
+		status = vmt_reader_skip(p->reader, step, diag);
+		if (status)
+			break;
+		*done += step;
+	}
+	perf_count(p, 0, *done);
+	return status;
+}
+
+static void end(struct vmt_perfdata *p)
 {
 	uint64_t size = vmt_reader_size(p->reader);
 
-	if (!p->ended && p->has_data_end && size > p->data_end)
-		count(p, size - p->data_end, 0);
 	p->ended = true;
+	/* The features behind the data have been read when the file was opened. */
+	if (p->has_data_end && size > p->data_end)
+		perf_count(p, size - p->data_end, 0);
 }
 
-/* Steps over up to n bytes of the data and returns how many there were, or a negative error. */
-static int64_t drain(struct vmt_perfdata *p, uint64_t n, struct vmt_diag *diag)
+int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
+		   struct vmt_diag *diag)
 {
-	uint64_t done = 0;
+	uint64_t done;
+	int status;
 
-	while (done < n) {
-		uint64_t left = data_left(p), step = n - done;
-		const uint8_t *bytes;
-		int64_t got = left ? vmt_reader_peek(p->reader, 1, &bytes, diag) : 0;
-		int status;
-
-		if (got < 0)
-			return got;
-		if (!got)
-			break;
-		step = step > left ? left : step;
-		step = step > (uint64_t)got ? (uint64_t)got : step;
-		status = vmt_reader_skip(p->reader, step, diag);
-		if (status)
-			return status;
-		done += step;
-	}
-	return (int64_t)done;
+	perf_loss_item(p, item, kind, 0);
+	status = perf_skip_some(p, UINT64_MAX, &done, diag);
+	item->lost_bytes = done;
+	if (!strcmp(kind, "truncated"))
+		p->ledger.truncated = true;
+	end(p);
+	return status < 0 ? status : 1;
 }
 
-/* The rest of the data cannot be read: sizes chain the records, and the chain is broken. */
-static int skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
-		     struct vmt_diag *diag)
+int perf_end_truncated(struct vmt_perfdata *p, struct vmt_item *item, uint64_t lost)
 {
-	int64_t lost;
-
-	loss_item(p, item, kind, 0);
-	lost = drain(p, INT64_MAX, diag);
-	if (lost < 0)
-		return (int)lost;
-	count(p, 0, (uint64_t)lost);
-	item->lost_bytes = (uint64_t)lost;
-	p->ledger.truncated = p->ledger.truncated || !strcmp(kind, "truncated");
-	finish(p);
+	perf_loss_item(p, item, "truncated", lost);
+	p->ledger.truncated = true;
+	end(p);
 	return 1;
 }
+
+static int end_item(struct vmt_perfdata *p, struct vmt_item *item, bool in_order)
+{
+	if (!in_order || p->plain_pos < p->plain_len /* half a record */)
+		return perf_end_truncated(p, item, 0);
+	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
+	end(p);
+	return 1;
+}
+
+/* ---- records ---- */
 
 /* How many bytes of whole kernel records stand at the beginning. */
 static size_t kernel_run(const uint8_t *bytes, size_t len)
@@ -217,10 +207,11 @@ static size_t kernel_run(const uint8_t *bytes, size_t len)
 	size_t at = 0;
 
 	while (len - at >= 8 && at < RUN_MAX) {
-		uint32_t type = vmt_load_u32(bytes + at);
-		uint16_t size = vmt_load_u16(bytes + at + 6);
+		uint64_t header = vmt_load_u64(bytes + at);
+		size_t size = (size_t)(header >> 48);
 
-		if (type >= VMT_RING_USER_FIRST || size < 8 || size % 8 || size > len - at)
+		if ((uint32_t)header >= VMT_RING_USER_FIRST || size < 8 || size % 8 ||
+		    size > len - at)
 			break;
 		at += size;
 	}
@@ -236,164 +227,66 @@ static void records_item(struct vmt_perfdata *p, struct vmt_item *item, const ui
 				   .len = len };
 }
 
-/* ---- perf's own records: 1 an item, 0 nothing to tell, negative ---- */
-
-static int user_attr(struct vmt_perfdata *p, const uint8_t *body, size_t len)
+/* A record's size can be one: perf's own have any length, as compressed ones show. */
+static bool size_fits(const uint8_t *header)
 {
-	struct vmt_ring_attr attr;
-	uint64_t *ids = NULL;
-	uint32_t stored;
-	size_t nr;
+	uint16_t size = vmt_load_u16(header + 6);
 
-	if (len < 64)
-		return 0;
-	stored = vmt_load_u32(body + 4);
-	if (!stored)
-		stored = 64;
-	if (stored > len || !perf_attr_read(body, stored, &attr))
-		return 0;
-	nr = (len - stored) / 8;
-	if (nr) {
-		ids = malloc(nr * 8);
-		if (!ids)
-			return VMT_E_NOMEM;
-		memcpy(ids, body + stored, nr * 8);
-	}
-	return perf_attr_add(p, &attr, ids, nr) == VMT_E_NOMEM ? VMT_E_NOMEM : 0;
+	return size >= 8 && (vmt_load_u32(header) >= VMT_RING_USER_FIRST || size % 8 == 0);
 }
 
-/* The section follows the record. The reader stands at the record. */
-static int user_tracing(struct vmt_perfdata *p, size_t record_len, struct vmt_item *item,
-			struct vmt_diag *diag)
-{
-	const uint8_t *bytes;
-	int64_t got = vmt_reader_peek(p->reader, record_len, &bytes, diag);
-	uint32_t size = got >= 12 ? vmt_load_u32(bytes + 8) : 0;
-	size_t whole = record_len + (((size_t)size + 7) & ~(size_t)7);
-	uint8_t *copy;
-	int status;
-
-	if (got < 0)
-		return (int)got;
-	if (size > PERF_SECTION_MAX)
-		return skip_rest(p, item, "damaged", diag);
-	got = vmt_reader_peek(p->reader, whole, &bytes, diag);
-	if (got < 0)
-		return (int)got;
-	if (got < (int64_t)whole || whole > data_left(p))
-		return skip_rest(p, item, "truncated", diag);
-	copy = malloc((size_t)size + 1);
-	if (!copy)
-		return VMT_E_NOMEM;
-	memcpy(copy, bytes + record_len, size);
-	status = perf_tracing_take(p, copy, size);
-	count(p, whole, 0);
-	p->pending_skip = whole;
-	return status == VMT_E_NOMEM ? status : 0;
-}
-
-static int user_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t record_len,
-			 struct vmt_item *item, struct vmt_diag *diag)
-{
-	uint64_t size = record_len >= 16 ? vmt_load_u64(record + 8) : 0;
-	int64_t skipped;
-	int status;
-
-	if (size > INT64_MAX)
-		return skip_rest(p, item, "damaged", diag);
-	loss_item(p, item, "auxtrace", 0);
-	status = vmt_reader_skip(p->reader, record_len, diag);
-	if (status)
-		return status;
-	skipped = drain(p, size, diag);
-	if (skipped < 0)
-		return (int)skipped;
-	count(p, record_len, (uint64_t)skipped);
-	item->lost_bytes = (uint64_t)skipped;
-	if ((uint64_t)skipped < size) {
-		item->loss_kind = "truncated";
-		p->ledger.truncated = true;
-		finish(p);
-	}
-	return 1;
-}
-
-static int user_compressed(struct vmt_perfdata *p, const uint8_t *body, size_t len,
-			   struct vmt_item *item, struct vmt_diag *diag)
-{
-	int status = perf_decompress(p, body, len);
-
-	if (status == VMT_E_NOMEM)
-		return vmt_diag_set(diag, status, "cannot read the file", "memory is short");
-	if (status)
-		return skip_rest(p, item, "damaged", diag);
-	return 0;
-}
-
-/* A record of perf itself at the reader's position, whole in the buffer. */
-static int user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
-		       struct vmt_item *item, struct vmt_diag *diag)
-{
-	int status = 0;
-
-	switch (vmt_load_u32(record)) {
-	case USER_TRACING_DATA:
-		return user_tracing(p, len, item, diag);
-	case USER_AUXTRACE:
-		return user_auxtrace(p, record, len, item, diag);
-	case USER_COMPRESSED:
-		status = user_compressed(p, record + 8, len - 8, item, diag);
-		break;
-	case USER_HEADER_ATTR:
-		status = user_attr(p, record + 8, len - 8);
-		break;
-	case USER_HEADER_FEATURE:
-		if (len >= 16)
-			perf_feature_take(p, vmt_load_u64(record + 8), record + 16, len - 16);
-		break;
-	case USER_FINISHED_ROUND:
-		*item = (struct vmt_item){ .type = VMT_ITEM_ROUND,
-					   .offset = vmt_reader_offset(p->reader) };
-		status = 1;
-		break;
-	default:
-		break;
-	}
-	if (p->ended) /* the rest was skipped, this record with it */
-		return status;
-	count(p, len, 0);
-	p->pending_skip = len;
-	return status;
-}
-
-/* Decompressed records: 1 an item, 0 none left that is whole. */
+/* Unpacked records: 1 an item; 0 none that is whole; VMT_E_DAMAGED when the chain is broken. */
 static int plain_item(struct vmt_perfdata *p, struct vmt_item *item)
 {
 	while (p->plain_len - p->plain_pos >= 8) {
 		const uint8_t *at = p->plain + p->plain_pos;
 		size_t run = kernel_run(at, p->plain_len - p->plain_pos);
-		uint16_t size = vmt_load_u16(at + 6);
+		size_t size = vmt_load_u16(at + 6);
 
 		if (run) {
 			records_item(p, item, at, run);
 			p->plain_pos += run;
 			return 1;
 		}
-		if (size < 8 || size % 8) { /* the chain is broken inside: drop what is left */
-			loss_item(p, item, "damaged", 0);
-			p->plain_pos = p->plain_len;
-			return 1;
-		}
+		if (!size_fits(at))
+			return VMT_E_DAMAGED;
 		if (size > p->plain_len - p->plain_pos)
 			return 0;
 		p->plain_pos += size;
-		if (vmt_load_u32(at) == USER_FINISHED_ROUND) {
+		if (vmt_load_u32(at) == PERF_USER_FINISHED_ROUND) {
 			*item = (struct vmt_item){ .type = VMT_ITEM_ROUND,
 						   .offset = vmt_reader_offset(p->reader) };
 			return 1;
 		}
 	}
 	return 0;
+}
+
+/*
+ * What the compressed record that was read last still gives: 1 an item, 0 nothing. A damaged one
+ * counts as skipped, and so does every later one, for the stream is one.
+ */
+static int packed_item(struct vmt_perfdata *p, struct vmt_item *item)
+{
+	int status;
+
+	for (;;) {
+		status = plain_item(p, item);
+		if (status)
+			break;
+		status = perf_packed_more(p);
+		if (status <= 0)
+			break;
+	}
+	if (status >= 0)
+		return status;
+	p->packed_broken = true;
+	p->packed_more = false;
+	p->plain_pos = p->plain_len = 0;
+	p->ledger.bytes_decoded -= p->pending_skip;
+	p->ledger.bytes_skipped += p->pending_skip;
+	perf_loss_item(p, item, "damaged", p->pending_skip);
+	return 1;
 }
 
 /* Metadata first: attrs, then formats. */
@@ -411,25 +304,11 @@ static int waiting_item(struct vmt_perfdata *p, struct vmt_item *item)
 		const struct perf_text *t = &p->texts[p->next_text++];
 
 		*item = (struct vmt_item){ .type = VMT_ITEM_FORMAT,
-					   .data = p->tracing + t->offset,
+					   .data = p->formats + t->offset,
 					   .len = t->len };
 		return 1;
 	}
-	return plain_item(p, item);
-}
-
-/* The end of the data section: in order, or in the middle. */
-static int end_item(struct vmt_perfdata *p, struct vmt_item *item, bool in_order)
-{
-	if (p->plain_pos < p->plain_len) /* half a record */
-		in_order = false;
-	finish(p);
-	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
-	if (!in_order) {
-		p->ledger.truncated = true;
-		loss_item(p, item, "truncated", 0);
-	}
-	return 1;
+	return packed_item(p, item);
 }
 
 /* The next record or run of records in the file: 1, 0 nothing to tell yet, negative. */
@@ -447,46 +326,44 @@ static int file_item(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_d
 	if ((uint64_t)got > left)
 		got = (int64_t)left;
 	if (got < 8)
-		return skip_rest(p, item, "truncated", diag);
+		return perf_skip_rest(p, item, "truncated", diag);
 	run = kernel_run(bytes, (size_t)got);
 	if (run) {
 		records_item(p, item, bytes, run);
-		count(p, run, 0);
+		perf_count(p, run, 0);
 		p->pending_skip = run;
 		return 1;
 	}
 	size = vmt_load_u16(bytes + 6);
-	if (size < 8 || (vmt_load_u32(bytes) < VMT_RING_USER_FIRST && size % 8))
-		return skip_rest(p, item, "damaged", diag);
-	if (size > left)
-		return skip_rest(p, item, "truncated", diag);
-	got = vmt_reader_peek(p->reader, size, &bytes, diag);
+	if (!size_fits(bytes))
+		return perf_skip_rest(p, item, "damaged", diag);
+	if (size <= left)
+		got = vmt_reader_peek(p->reader, size, &bytes, diag);
 	if (got < 0)
 		return (int)got;
-	if (got < (int64_t)size)
-		return skip_rest(p, item, "truncated", diag);
+	if (size > left || got < (int64_t)size)
+		return perf_skip_rest(p, item, "truncated", diag);
 	if (vmt_load_u32(bytes) >= VMT_RING_USER_FIRST)
-		return user_record(p, bytes, size, item, diag);
+		return perf_user_record(p, bytes, size, item, diag);
 	return 0; /* whole now: the next round takes it as a run */
 }
 
 int vmt_perfdata_next(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_diag *diag)
 {
-	for (;;) {
-		int status;
+	while (!p->ended) {
+		int status = waiting_item(p, item);
 
-		if (waiting_item(p, item))
-			return 1;
+		if (status)
+			return status;
 		if (p->pending_skip) {
 			status = vmt_reader_skip(p->reader, p->pending_skip, diag);
 			p->pending_skip = 0;
 			if (status)
 				return status;
 		}
-		if (p->ended)
-			return 0;
 		status = file_item(p, item, diag);
 		if (status)
 			return status;
 	}
+	return 0;
 }

@@ -13,7 +13,14 @@
 /*
  * Reader of perf.data: file and pipe mode, zstd records, files cut off or with data.size 0.
  * Delivers the same items as decode/store: ATTR, FORMAT (from the tracing data), RECORDS, ROUND,
- * LOSS, END. Runs of neighbouring kernel records come as one RECORDS item.
+ * LOSS, END. Runs of neighbouring kernel records come as one RECORDS item. Source: Linux,
+ * tools/perf/Documentation/perf.data-file-format.txt and tools/perf/util/{header,session}.c.
+ *
+ * Kinds of loss: damaged (a size that cannot be: the records chain by their sizes, so that all that
+ * follows is lost; or zstd data, which are one stream), truncated (the input ends inside of a
+ * record, or before the data section does), auxtrace (Intel PT and the like, not read here).
+ * Memory: the reader's buffer, up to 4 MiB of formats, 8 MiB of ids, and for zstd records a window
+ * of up to 8 MiB.
  */
 struct vmt_perfdata;
 
@@ -31,9 +38,20 @@ struct vmt_reader *vmt_perfdata_release(struct vmt_perfdata *perf);
 /* 1 and the next item, 0 at the end, negative VMT_E_IO, VMT_E_NOMEM. Damage is an item. */
 int vmt_perfdata_next(struct vmt_perfdata *perf, struct vmt_item *item, struct vmt_diag *diag);
 
+/*
+ * VMT_E_DAMAGED with what and cure when there are tracepoints, but not the format of any: their
+ * records cannot be decoded. File mode keeps the formats behind the data, where a killed recorder
+ * never writes them. 0 otherwise. In pipe mode both are known only from the first RECORDS item on;
+ * in file mode vmt_perfdata_open has asked.
+ */
+int vmt_perfdata_need_formats(const struct vmt_perfdata *perf, struct vmt_diag *diag);
+
 struct vmt_ledger vmt_perfdata_ledger(const struct vmt_perfdata *perf);
 
-/* HEADER_CPUID, HEADER_HOSTNAME, HEADER_OSRELEASE, HEADER_CMDLINE as text, NULL when absent. */
+/*
+ * perf's header features of text, NULL when absent: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC,
+ * CPUID, CMDLINE. The text belongs to perf.
+ */
 const char *vmt_perfdata_feature(const struct vmt_perfdata *perf, const char *name);
 
 #endif

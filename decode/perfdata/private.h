@@ -8,11 +8,30 @@
 #include "decode/perfdata/perfdata.h"
 #include "decode/ring/ring.h"
 
-#define PERF_ATTRS_MAX	 4096
-#define PERF_IDS_MAX	 (1u << 20)
-#define PERF_FORMATS_MAX 4096
-#define PERF_SECTION_MAX (48u << 20)
-#define PERF_FEATURES	 6
+#define PERF_ATTRS_MAX	  4096u
+#define PERF_IDS_MAX	  (1u << 20)
+#define PERF_FORMATS_MAX  4096u
+#define PERF_FORMAT_MAX	  (64u << 10) /* of one format text */
+#define PERF_FORMATS_TEXT (4u << 20)  /* of all that are kept */
+#define PERF_FEATURES	  7
+#define PERF_FEATURE_MAX  (64u << 10)
+#define PERF_TRACEPOINT	  2 /* perf_event_attr.type */
+
+/* include/uapi/linux/perf_event.h leaves the types from 64 on to perf: tools/lib/perf. */
+enum perf_user_type {
+	PERF_USER_HEADER_ATTR = 64,
+	PERF_USER_TRACING_DATA = 66,
+	PERF_USER_FINISHED_ROUND = 68,
+	PERF_USER_AUXTRACE = 71,
+	PERF_USER_HEADER_FEATURE = 80,
+	PERF_USER_COMPRESSED = 81,
+	PERF_USER_COMPRESSED2 = 83,
+};
+
+enum perf_feature {
+	PERF_FEATURE_TRACING_DATA = 1,
+	PERF_FEATURE_CMDLINE = 11,
+};
 
 /* An attr with its ids, waiting to be delivered. */
 struct perf_attr {
@@ -21,7 +40,7 @@ struct perf_attr {
 	size_t nr_ids;
 };
 
-/* A stretch of the tracing data: the text of one format. */
+/* The text of one format, in `formats`. */
 struct perf_text {
 	size_t offset, len;
 };
@@ -38,35 +57,83 @@ struct vmt_perfdata {
 	size_t nr_attrs, next_attr;
 	size_t total_ids;
 
-	uint8_t *tracing; /* the tracing data section */
+	bool has_tracing; /* tracing data was there, whole or not */
+	uint8_t *formats;
+	size_t formats_len, formats_cap;
 	struct perf_text *texts;
 	size_t nr_texts, next_text;
 
 	char *features[PERF_FEATURES]; /* by the table in feature.c */
 
 	size_t pending_skip; /* bytes of the reader that the item before covers */
+
 	ZSTD_DCtx *zstd;
-	uint8_t *plain; /* decompressed records: plain[plain_pos..plain_len) are left */
-	size_t plain_pos, plain_len, plain_cap;
-	bool ended;
+	ZSTD_inBuffer packed; /* of the record that pending_skip covers */
+	bool packed_more;     /* zstd may hold output that did not fit */
+	bool packed_broken;   /* the stream is damaged: what follows cannot be unpacked */
+	uint8_t *plain;	      /* unpacked records: plain[plain_pos..plain_len) are left */
+	size_t plain_pos, plain_len;
+	bool ended; /* the last item was delivered */
 };
+
+/* ---- header.c: file mode ---- */
+
+/* Header, attrs, features; leaves the reader at the data section. Errors as vmt_perfdata_open. */
+int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag);
+
+/* ---- feature.c ---- */
 
 /* Reads an attr of `len` stored bytes; false when it is too short. */
 bool perf_attr_read(const uint8_t *bytes, size_t len, struct vmt_ring_attr *out);
 /* Takes over ids. VMT_E_LIMIT, VMT_E_NOMEM (ids are freed). */
 int perf_attr_add(struct vmt_perfdata *p, const struct vmt_ring_attr *attr, uint64_t *ids,
 		  size_t nr_ids);
-
-/* Takes over a tracing data section; a broken one gives the formats up to the fault. */
-int perf_tracing_take(struct vmt_perfdata *p, uint8_t *bytes, size_t len);
-
 /* A feature section: the ones with text are kept. */
 void perf_feature_take(struct vmt_perfdata *p, uint64_t feature, const uint8_t *bytes, size_t len);
 
-/* File mode: header, attrs, features; leaves the reader at the data section. */
-int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag);
+/* ---- tracing.c ---- */
 
-/* A COMPRESSED record's payload; appends to `plain`. VMT_E_DAMAGED, VMT_E_LIMIT, VMT_E_NOMEM. */
-int perf_decompress(struct vmt_perfdata *p, const uint8_t *bytes, size_t len);
+/*
+ * Reads the tracing data in the next `size` bytes of the reader and keeps the formats of the attrs
+ * known so far (all, when there are none). *used: how many bytes the reader went on. A broken
+ * section gives the formats up to the fault. 0, VMT_E_IO, VMT_E_NOMEM.
+ */
+int perf_tracing_read(struct vmt_perfdata *p, uint64_t size, uint64_t *used, struct vmt_diag *diag);
+
+/* ---- packed.c ---- */
+
+/* Begins a COMPRESSED record's payload, which stays in the reader until it is used up. */
+int perf_packed_begin(struct vmt_perfdata *p, const uint8_t *bytes, size_t len);
+/*
+ * Unpacks until `plain` is full or the payload is used up: 1 when there is more to read in `plain`
+ * than before, 0 when not, VMT_E_DAMAGED.
+ */
+int perf_packed_more(struct vmt_perfdata *p);
+
+/* ---- user.c: records of perf itself ---- */
+
+/*
+ * The whole record at the reader's position: 1 an item, 0 nothing to tell, negative. It is counted
+ * and stepped over, now or by pending_skip.
+ */
+int perf_user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
+		     struct vmt_item *item, struct vmt_diag *diag);
+
+/* ---- perfdata.c ---- */
+
+void perf_count(struct vmt_perfdata *p, uint64_t decoded, uint64_t skipped);
+void perf_loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
+		    uint64_t bytes);
+/*
+ * Steps over n bytes, to the end of the data if that comes first, and counts them as skipped.
+ * *done: how many. 0 or VMT_E_IO.
+ */
+int perf_skip_some(struct vmt_perfdata *p, uint64_t n, uint64_t *done, struct vmt_diag *diag);
+/* The data ends in the middle, `lost` bytes of the last piece were counted as skipped: the last
+ * item. */
+int perf_end_truncated(struct vmt_perfdata *p, struct vmt_item *item, uint64_t lost);
+/* The rest of the data cannot be read: the last item says so. 1 or VMT_E_IO. */
+int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *kind,
+		   struct vmt_diag *diag);
 
 #endif

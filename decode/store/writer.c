@@ -86,6 +86,11 @@ int vmt_store_create_late(struct vmt_store_writer **out, const char *path,
 	return 0;
 }
 
+int vmt_store_commit(struct vmt_store_writer *w, struct vmt_diag *diag)
+{
+	return vmt_output_commit(&w->out, diag);
+}
+
 int vmt_store_create(struct vmt_store_writer **out, const char *path,
 		     const struct vmt_store_options *options, struct vmt_diag *diag)
 {
@@ -97,11 +102,6 @@ int vmt_store_create(struct vmt_store_writer **out, const char *path,
 	if (err)
 		vmt_store_discard(*out);
 	return err;
-}
-
-int vmt_store_commit(struct vmt_store_writer *w, struct vmt_diag *diag)
-{
-	return vmt_output_commit(&w->out, diag);
 }
 
 static bool free_space_refuses(struct vmt_store_writer *w)
@@ -272,6 +272,7 @@ struct vmt_store_totals vmt_store_totals(const struct vmt_store_writer *w)
 	struct vmt_store_totals totals = w->totals;
 
 	totals.file_bytes = w->at;
+	totals.refusal = w->refusal;
 	return totals;
 }
 

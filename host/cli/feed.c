@@ -14,6 +14,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 {
 	const struct vmt_cli *cli = feed->cli;
 
+	if (cli->pt.hex)
+		return 0;
 	if (!cli->input)
 		return vmt_session_newest(cli->nr_domains ? cli->domains[0] : NULL, feed->path,
 					  sizeof(feed->path), diag);
@@ -25,8 +27,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 }
 
 /*
- * A file that is to be replaced is put in place at once: later, without root, the folder may not
- * be writable any more.
+ * For root a file that is to be replaced is put in place at once: later, without root, the folder
+ * may not be writable any more. For others the old one stays until the new one is whole.
  */
 static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 {
@@ -46,7 +48,7 @@ static int open_output(struct vmt_feed *feed, struct vmt_diag *diag)
 		if (err)
 			return err;
 		feed->has_file = true;
-		err = vmt_output_commit(&feed->file, diag);
+		err = geteuid() ? 0 : vmt_output_commit(&feed->file, diag);
 		if (err)
 			return err;
 		fd = feed->file.fd;
@@ -71,8 +73,10 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 	const struct vmt_cli *cli = feed->cli;
 	int err = choose_path(feed, diag);
 
-	if (!err)
+	if (!err && !cli->pt.hex)
 		err = vmt_reader_open(&feed->reader, feed->path, NULL, diag);
+	if (!err)
+		feed->recording = vmt_session_writes(feed->path);
 	if (!err && cli->guest_kallsyms)
 		err = vmt_reader_open(kallsyms, cli->guest_kallsyms, NULL, diag);
 	if (!err)
@@ -149,6 +153,39 @@ static void look_up_domains(struct vmt_feed *feed)
 	}
 }
 
+static void note_pid(struct vmt_feed *feed, uint32_t pid)
+{
+	const struct vmt_cli *cli = feed->cli;
+
+	for (size_t n = 0; n < cli->nr_pids; n++) {
+		if ((uint32_t)cli->pids[n] == pid) {
+			feed->pids_seen |= UINT64_C(1) << n;
+			return;
+		}
+	}
+	for (size_t n = 0; n < feed->nr_others; n++) {
+		if (feed->others[n] == pid)
+			return;
+	}
+	if (feed->nr_others < sizeof(feed->others) / sizeof(feed->others[0]))
+		feed->others[feed->nr_others++] = pid;
+}
+
+static void note_seen(struct vmt_feed *feed, const struct vmt_event *event)
+{
+	struct vmt_filter any_vcpu;
+
+	if (feed->cli->nr_pids && (event->has & VMT_HAS_TID) && event->pid)
+		note_pid(feed, event->pid);
+	if (!feed->filter.by_vcpu || !(event->has & VMT_HAS_VCPU) ||
+	    vmt_vcpu_set_has(&feed->vcpus_seen, event->vcpu))
+		return;
+	any_vcpu = feed->filter;
+	any_vcpu.by_vcpu = false;
+	if (vmt_filter_passes(&any_vcpu, event))
+		vmt_vcpu_set_add(&feed->vcpus_seen, event->vcpu);
+}
+
 static void take(void *context, const struct vmt_event *event)
 {
 	struct vmt_feed *feed = context;
@@ -156,8 +193,71 @@ static void take(void *context, const struct vmt_event *event)
 	feed->seen++;
 	if (feed->filter.by_domain)
 		look_up_domains(feed);
+	note_seen(feed, event);
 	if (vmt_filter_passes(&feed->filter, event))
 		feed->emit(feed->context, event);
+}
+
+/* Appends to a list in words; what does not fit is left out. */
+static void list_number(char *text, size_t size, unsigned int n)
+{
+	size_t at = strlen(text);
+
+	if (at + 16 < size)
+		snprintf(text + at, size - at, "%s%u", at ? ", " : "", n);
+}
+
+static int check_pids(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	char there[200] = "";
+
+	for (size_t n = 0; n < feed->cli->nr_pids; n++) {
+		bool found = feed->pids_seen >> n & 1;
+
+		for (size_t i = 0; i < facts->nr_domains; i++)
+			found |= facts->domains[i].pid == (uint32_t)feed->cli->pids[n];
+		if (found)
+			continue;
+		for (size_t i = 0; i < feed->nr_others; i++)
+			list_number(there, sizeof(there), feed->others[i]);
+		vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no process %ld",
+				(long)feed->cli->pids[n]);
+		vmt_diag_cure(&diag, there[0] ? "it has: %s" : "it names no process at all%s",
+			      there);
+		return vmt_cli_fail(&diag);
+	}
+	return VMT_STATUS_OK;
+}
+
+/* A vCPU that the session document names is there, with or without events. */
+static int check_vcpus(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	struct vmt_vcpu_set there = feed->vcpus_seen;
+	char list[200] = "";
+
+	for (size_t i = 0; i < facts->nr_domains; i++) {
+		unsigned int v = 0;
+
+		while (v < facts->domains[i].nr_vcpus && vmt_vcpu_set_add(&there, v))
+			v++;
+	}
+	for (unsigned int v = 0; v < VMT_VCPU_SET_MAX; v++) {
+		if (!vmt_vcpu_set_has(&there, v))
+			continue;
+		if (vmt_cli_wants_vcpu(feed->cli, v))
+			return VMT_STATUS_OK;
+		list_number(list, sizeof(list), v);
+	}
+	if (!feed->cli->vcpu_list)
+		return VMT_STATUS_OK;
+	vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no vCPU %.60s",
+			feed->cli->vcpu_list);
+	vmt_diag_cure(&diag, list[0] ? "it has: %s" : "it has no event of a vCPU%s", list);
+	return vmt_cli_fail(&diag);
 }
 
 static int check_domains(const struct vmt_feed *feed)
@@ -179,6 +279,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 {
 	const struct vmt_cli *cli = feed->cli;
 	struct vmt_diag diag = { 0 };
+	int status;
 
 	feed->emit = emit;
 	feed->context = context;
@@ -190,7 +291,10 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
 	feed->seen += vmt_input_facts(feed->input)->unsent;
-	return check_domains(feed);
+	status = check_domains(feed);
+	if (!status)
+		status = check_pids(feed);
+	return status ? status : check_vcpus(feed);
 }
 
 static double percent_of(uint64_t part, uint64_t whole)
@@ -199,14 +303,24 @@ static double percent_of(uint64_t part, uint64_t whole)
 }
 
 /* A capture that is cut off lost something of unknown size: more than none. */
-bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent)
+bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent,
+			char *what, size_t size)
 {
 	double lost = percent_of(ledger->records_lost, ledger->records_lost + records);
-	bool something = ledger->truncated || ledger->records_lost || ledger->bytes_skipped ||
-			 ledger->overflows;
+	double skipped = percent_of(ledger->bytes_skipped, ledger->bytes_total);
 
-	return lost > percent || percent_of(ledger->bytes_skipped, ledger->bytes_total) > percent ||
-	       (percent <= 0 && something);
+	if (lost > percent && lost >= skipped)
+		snprintf(what, size, "%.3g %% of the records are lost", lost);
+	else if (skipped > percent)
+		snprintf(what, size, "%.3g %% of the bytes are lost", skipped);
+	else if (percent <= 0 && ledger->truncated)
+		snprintf(what, size, "the capture is cut off: an unknown part is lost");
+	else if (percent <= 0 && ledger->overflows)
+		snprintf(what, size, "%llu losses of unknown size",
+			 (unsigned long long)ledger->overflows);
+	else
+		return false;
+	return true;
 }
 
 int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t records)
@@ -220,9 +334,13 @@ int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t re
 		if (vmt_output_finish(&feed->file, &diag))
 			return vmt_cli_fail(&diag);
 	}
-	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss)) {
-		vmt_cli_warn(feed->cli, "more is lost than --max-loss allows");
-		return VMT_STATUS_LOSS;
+	if (feed->recording)
+		ledger.truncated = false; /* the end is not there yet */
+	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss,
+							  diag.what, sizeof(diag.what))) {
+		diag.code = VMT_E_TRUNCATED;
+		vmt_diag_cure(&diag, "more than --max-loss %g allows", feed->cli->max_loss);
+		return vmt_cli_fail(&diag);
 	}
 	return VMT_STATUS_OK;
 }
@@ -233,8 +351,8 @@ void vmt_feed_close(struct vmt_feed *feed)
 		vmt_input_close(feed->input);
 	if (feed->reader)
 		vmt_reader_close(feed->reader);
-	if (feed->has_file)
-		vmt_output_close(&feed->file);
+	if (feed->has_file) /* not finished: half an output is none */
+		vmt_output_discard(&feed->file);
 	vmt_kallsyms_free(feed->symbols);
 	free(feed->out);
 }

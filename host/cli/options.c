@@ -255,6 +255,14 @@ static const struct vmt_option_row rows[] = {
 	  AT(has_mult), NULL },
 	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
 	  "48 32", CUSTOM(read_frac) },
+	{ "pt-raw", 0, NULL, "the input is the bare Intel PT byte stream of one CPU", NULL,
+	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
+	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),
+	  0, NULL },
+	{ "block", 0, "CONTEXT", "PEBS block that is open at the start: none, blk4, blk8",
+	  "none blk4 blk8", CUSTOM(vmt_pt_read_block) },
+	{ "cpu-id", 0, "F/M/S", "processor, as 6/0x55/4: chooses the errata", NULL,
+	  CUSTOM(vmt_pt_read_cpu_id) },
 };
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))

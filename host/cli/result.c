@@ -52,7 +52,7 @@ int vmt_result_finish(struct vmt_result *result, int status)
 
 void vmt_result_close(struct vmt_result *result)
 {
-	if (result->has_file)
-		vmt_output_close(&result->file);
+	if (result->has_file) /* not finished: half a document is none */
+		vmt_output_discard(&result->file);
 	free(result->out);
 }

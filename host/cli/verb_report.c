@@ -46,7 +46,12 @@ static int judge(struct vmt_feed *feed, const struct vmt_report *report)
 
 static int run(struct vmt_feed *feed)
 {
-	struct vmt_report_options options = { .by = feed->cli->by, .storms = true };
+	const struct vmt_cli *cli = feed->cli;
+	struct vmt_report_options options = { .by = cli->by,
+					      .storms = true,
+					      .recording = feed->recording,
+					      .filtered = cli->vcpu_list || cli->nr_domains ||
+							  cli->nr_pids };
 	struct vmt_report_builder *builder = NULL;
 	const struct vmt_report *report = NULL;
 	int status;

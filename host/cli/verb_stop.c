@@ -14,9 +14,9 @@ static int stop_one(const struct vmt_cli *cli, const struct vmt_session_info *se
 	if (final.last_error[0])
 		vmt_cli_warn(cli, final.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
-		vmt_print_session_json(&final);
+		vmt_print_session_json(stdout, &final);
 	else
-		vmt_print_session_summary(&final);
+		vmt_print_session_summary(stdout, &final);
 	return VMT_STATUS_OK;
 }
 
@@ -27,7 +27,7 @@ static int stop_all(const struct vmt_cli *cli)
 	size_t count;
 	int status = VMT_STATUS_OK;
 
-	if (vmt_session_list(&list, &count, &diag))
+	if (vmt_session_list_known(&list, &count, &diag))
 		return vmt_cli_fail(&diag);
 	for (size_t i = 0; i < count; i++) {
 		int one = strcmp(list[i].state, "stale") ? stop_one(cli, &list[i]) : 0;

@@ -37,8 +37,12 @@ static const struct vmt_verb_row rows[] = {
 	  0, 1, true, false,
 	  "vmtrace script web01.vmt --type exit,gap --time 1.5,2\nvmtrace script -i perf.data "
 	  "--format json" },
-	{ "decode", "kvm [FILE]", "records one a line with offset and length, and the loss ledger",
-	  "", "kvm", vmt_verb_decode, 1, 2, true, false, "vmtrace decode kvm web01.vmt" },
+	{ "decode", "kvm|pt [FILE]",
+	  "records or packets one a line with offset and length, and the loss ledger",
+	  "pt-raw hex block cpu-id", "kvm pt", vmt_verb_decode, 1, 2, true, false,
+	  "vmtrace decode kvm web01.vmt\nvmtrace decode pt --pt-raw cpu0.pt\nvmtrace decode pt "
+	  "--hex "
+	  "'02 43 03 04 06 08 0a 0c'" },
 	{ "tsc", "convert VALUE... | show [FILE]",
 	  "TSC offset and scaling: conversion both ways, recorded maps", "to offset mult frac",
 	  "convert show", vmt_verb_tsc, 1, VMT_CLI_LIST_MAX, false, false,

@@ -88,11 +88,17 @@ void vmt_control_answer(int connection, const struct vmt_session_info *info)
 	close(connection);
 }
 
+static int no_answer(struct vmt_diag *diag)
+{
+	return vmt_diag_set(diag, VMT_E_TIMEOUT, "the recorder does not answer",
+			    "it may be stopped, or its disk may hang");
+}
+
 static int connect_to(const char *folder, struct vmt_diag *diag)
 {
 	int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct sockaddr_un address = address_of(dir);
-	int fd = dir < 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = dir < 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int err = fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) ? errno : 0;
 
 	if (dir >= 0)
@@ -101,6 +107,8 @@ static int connect_to(const char *folder, struct vmt_diag *diag)
 		return fd;
 	if (fd >= 0)
 		close(fd);
+	if (err == EAGAIN) /* as many wait already as its socket lets */
+		return no_answer(diag);
 	if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR)
 		return vmt_diag_set(diag, VMT_E_NOT_FOUND, "the session's recorder is gone",
 				    "vmtrace status tells which file survives");
@@ -153,8 +161,7 @@ int vmt_control_ask(const char *folder, enum vmt_control_request request, unsign
 		return vmt_diag_set(diag, VMT_E_DAMAGED, "the recorder's answer cannot be read",
 				    "it may be of another version");
 	if (n == VMT_E_TIMEOUT)
-		return vmt_diag_set(diag, VMT_E_TIMEOUT, "the recorder does not answer",
-				    "it may be stopped, or its disk may hang");
+		return no_answer(diag);
 	return vmt_diag_set(diag, n == 0 ? VMT_E_PERMISSION : VMT_E_IO,
 			    "the recorder closed the connection",
 			    "only the user who started a session and root may control it");

@@ -134,10 +134,12 @@ int vmt_domain_lock(const char *key, const char *session_id, struct vmt_diag *di
 		ssize_t n = read(fd, holder, sizeof(holder) - 1);
 
 		close(fd);
-		vmt_diag_printf(diag, VMT_E_EXISTS, 0, "", "the domain already has a session: %.*s",
-				n > 0 ? (int)n : 1, n > 0 ? holder : "?");
-		vmt_diag_cure(diag, "vmtrace status shows it; vmtrace stop %.*s ends it",
-			      n > 0 ? (int)n : 0, holder);
+		if (n <= 0) /* it is being written */
+			return vmt_diag_set(diag, VMT_E_EXISTS, "the domain already has a session",
+					    "vmtrace status shows it");
+		vmt_diag_printf(diag, VMT_E_EXISTS, 0, "", "the domain already has a session: %s",
+				holder);
+		vmt_diag_cure(diag, "vmtrace status shows it; vmtrace stop %s ends it", holder);
 		return VMT_E_EXISTS;
 	}
 	if (ftruncate(fd, 0) || write(fd, session_id, strlen(session_id)) < 0) {

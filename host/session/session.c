@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
+#include "decode/io/sys.h"
 #include "decode/store/store.h"
 #include "host/session/control.h"
 #include "host/session/guard.h"
@@ -24,6 +25,8 @@
 
 #define READY_AFTER_NS	UINT64_C(500000000)
 #define ASK_TIMEOUT_MS	5000u
+#define LIST_TIMEOUT_MS 1000u		     /* of one recorder */
+#define LIST_ALL_NS	UINT64_C(3000000000) /* of all: a user may plant many for root */
 #define STOP_TIMEOUT_MS 60000u
 
 /* What the recorder tells its starter over the pipe, once. Below PIPE_BUF. */
@@ -180,23 +183,41 @@ int vmt_session_record(const struct vmt_session_options *options, int stop_fd,
 
 /* ---- the others ---- */
 
+/* What the recorder says itself; else what it last wrote, and that it does not answer. */
+static void ask_status(struct vmt_session_info *info, uint64_t end_ns)
+{
+	char folder[VMT_SESSION_PATH_MAX];
+	struct vmt_session_info live;
+	struct vmt_diag diag = { 0 };
+	uint64_t now_ns = vmt_io_monotonic_ns();
+	uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / 1000000 : 0;
+	unsigned int timeout_ms =
+		left_ms < LIST_TIMEOUT_MS ? (unsigned int)left_ms : LIST_TIMEOUT_MS;
+
+	if (vmt_registry_folder(info->id, folder, sizeof(folder), NULL))
+		return;
+	if (!vmt_control_ask(folder, VMT_CONTROL_STATUS, timeout_ms, &live, &diag))
+		*info = live;
+	else if (diag.code == VMT_E_TIMEOUT)
+		snprintf(info->last_error, sizeof(info->last_error), "%.120s: %.120s", diag.what,
+			 diag.cure);
+}
+
 int vmt_session_list(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag)
 {
+	uint64_t end_ns = vmt_io_monotonic_ns() + LIST_ALL_NS;
 	int err = vmt_registry_list(out, count, diag);
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < *count; i++) {
-		char folder[VMT_SESSION_PATH_MAX];
-		struct vmt_session_info *info = &(*out)[i], live;
-
-		if (!strcmp(info->state, "stale") ||
-		    vmt_registry_folder(info->id, folder, sizeof(folder), NULL))
-			continue;
-		if (!vmt_control_ask(folder, VMT_CONTROL_STATUS, ASK_TIMEOUT_MS, &live, NULL))
-			*info = live;
+	for (size_t i = 0; !err && i < *count; i++) {
+		if (strcmp((*out)[i].state, "stale") != 0)
+			ask_status(&(*out)[i], end_ns);
 	}
-	return 0;
+	return err;
+}
+
+int vmt_session_list_known(struct vmt_session_info **out, size_t *count, struct vmt_diag *diag)
+{
+	return vmt_registry_list(out, count, diag);
 }
 
 static bool is_meant(const struct vmt_session_info *info, const char *what)
@@ -212,7 +233,8 @@ static int not_found(const char *what, struct vmt_diag *diag)
 			what ? "no session of %s is running" : "no session is running%s",
 			what ? what : "");
 	if (!vmt_history_newest(what, &last, NULL))
-		vmt_diag_cure(diag, "the last one is over; its capture is %s", last.file);
+		vmt_diag_cure(diag, "the last one is over (%s); its capture is %s",
+			      last.end_reason[0] ? last.end_reason : "it was killed", last.file);
 	return VMT_E_NOT_FOUND;
 }
 
@@ -220,7 +242,7 @@ int vmt_session_find(const char *what, struct vmt_session_info *out, struct vmt_
 {
 	struct vmt_session_info *list;
 	size_t count, found = 0;
-	int err = vmt_session_list(&list, &count, diag);
+	int err = vmt_registry_list(&list, &count, diag);
 
 	if (err)
 		return err;
@@ -298,6 +320,11 @@ bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out
 	return found;
 }
 
+int vmt_session_last(const char *domain, struct vmt_session_info *out, struct vmt_diag *diag)
+{
+	return vmt_history_newest(domain, out, diag);
+}
+
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag)
 {
 	struct vmt_session_info info;
@@ -309,4 +336,12 @@ int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_d
 		return vmt_diag_set(diag, VMT_E_LIMIT, "the path of the capture is too long",
 				    "name the file with -i");
 	return 0;
+}
+
+bool vmt_session_writes(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) &&
+	       vmt_session_of_file(st.st_dev, st.st_ino, NULL);
 }

@@ -37,10 +37,16 @@ static void put_who(struct text *t, const struct vmt_event *e)
 		put(t, " t=%" PRIu64, e->time.host_ns);
 	if (e->has & VMT_HAS_HOST_TSC)
 		put(t, " tsc=%" PRIu64, e->host_tsc.host_tsc);
+	if (e->has & VMT_HAS_HOST_TSC && e->host_tsc_error == UINT64_MAX)
+		put(t, "+-?");
+	else if (e->has & VMT_HAS_HOST_TSC && e->host_tsc_error)
+		put(t, "+-%" PRIu64, e->host_tsc_error);
 	if (e->has & VMT_HAS_CPU)
 		put(t, " cpu=%u", e->cpu);
 	if (e->has & VMT_HAS_TID)
 		put(t, " tid=%u/%u", e->pid, e->tid);
+	if (e->has & VMT_HAS_VMCS)
+		put(t, " vmcs=0x%" PRIx64, e->vmcs);
 	if (e->has & VMT_HAS_DOMAIN)
 		put(t, " domain=%u", e->domain);
 	if (e->has & VMT_HAS_VCPU)
@@ -87,6 +93,8 @@ static void put_times(struct text *t, const struct vmt_event *e)
 {
 	if (e->has & VMT_HAS_DURATION)
 		put(t, " duration=%" PRIu64, e->duration_ns);
+	if (e->has & VMT_HAS_DURATION_TSC)
+		put(t, " duration-tsc=%" PRIu64, e->duration_tsc);
 	if (e->userspace_part_ns || e->halt_poll_part_ns || e->blocked_part_ns ||
 	    e->preempted_part_ns || e->has & VMT_HAS_PARTS)
 		put(t,

@@ -233,7 +233,7 @@ static void files_are_private_and_exclusive(void **state)
 	vmt_store_abandon(vmt_sample_create(path, &options));
 }
 
-static void links_are_replaced_not_followed(void **state)
+static void links_are_refused(void **state)
 {
 	struct vmt_store_options options = { 0 };
 	struct vmt_store_writer *w;
@@ -243,9 +243,9 @@ static void links_are_replaced_not_followed(void **state)
 	assert_int_equal(symlink(copy_path, path), 0);
 	assert_int_equal(vmt_store_create(&w, path, &options, NULL), VMT_E_EXISTS);
 	options.force = true;
-	vmt_store_abandon(vmt_sample_create(path, &options));
+	assert_int_equal(vmt_store_create(&w, path, &options, NULL), VMT_E_EXISTS);
 	assert_int_equal(lstat(path, &st), 0);
-	assert_true(S_ISREG(st.st_mode));
+	assert_true(S_ISLNK(st.st_mode));
 	assert_int_equal(lstat(copy_path, &st), -1);
 }
 
@@ -327,7 +327,7 @@ int main(void)
 		cmocka_unit_test_teardown(compressed_payloads_come_back, remove_files),
 		cmocka_unit_test_teardown(the_same_id_gives_the_same_file, remove_files),
 		cmocka_unit_test_teardown(files_are_private_and_exclusive, remove_files),
-		cmocka_unit_test_teardown(links_are_replaced_not_followed, remove_files),
+		cmocka_unit_test_teardown(links_are_refused, remove_files),
 		cmocka_unit_test_teardown(what_is_no_store_is_refused, remove_files),
 		cmocka_unit_test_teardown(later_versions_are_stepped_over, remove_files),
 		cmocka_unit_test_teardown(wrong_chunks_are_refused, remove_files),
