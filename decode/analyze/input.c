@@ -8,6 +8,7 @@
 
 /* 256 Ki recs are 22 MiB: with the reader's buffer and the tables well below 64 MiB. */
 #define MERGE_RECS	    (256u << 10)
+#define SLACK_NS	    1000000
 #define FLAG_CONTEXT_SWITCH (UINT64_C(1) << 26)
 #define NS_PER_S	    1000000000.0
 
@@ -232,6 +233,8 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 		input_records(in, item->stream, item->data, item->len);
 		return 0;
 	case VMT_ITEM_ROUND:
+		/* A mark concerns all threads of its domain. */
+		vmt_merge_relax(in->merge, in->options.by_thread && !in->nr_marks ? SLACK_NS : 0);
 		vmt_merge_round(in->merge, input_on_rec, in);
 		return 0;
 	case VMT_ITEM_ANCHOR:
@@ -330,6 +333,8 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
 	in->join = in->catalog ? vmt_join_new(in->catalog, input_event, in) : NULL;
+	if (in->join && options->types)
+		vmt_join_want(in->join, options->types);
 	if (!in->ring || !in->catalog || !in->merge || !in->join)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
@@ -390,6 +395,7 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
+	in->facts.unsent = vmt_join_counts(in->join).unsent;
 	settle_span(in);
 	if (in->perf)
 		input_perf_facts(in);

@@ -55,6 +55,7 @@ struct vmt_input_facts {
 	bool has_recorder_cpu;
 	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
 	uint64_t late;		  /* recs that came too late for the merge */
+	uint64_t unsent;	  /* events that options.types left out */
 	size_t nr_losses;
 	struct vmt_input_loss losses[VMT_INPUT_LOSSES];
 	bool has_concealed; /* concealed is known */
@@ -77,6 +78,8 @@ struct vmt_input_options {
 	bool percent;
 	size_t merge_recs;	       /* 0: default */
 	const struct vmt_input_pt *pt; /* NULL: a capture */
+	bool by_thread; /* emit keeps threads apart: events of others may come up to 1 ms early */
+	uint32_t types; /* 1u << enum vmt_event_type: others are counted only; 0: all */
 };
 
 struct vmt_input;

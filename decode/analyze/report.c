@@ -271,6 +271,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 
 	r->facts = facts;
 	r->ledger = ledger;
+	r->records += facts->unsent;
 	set_span(b, facts);
 	if (b->out_of_memory || !finish_rows(b))
 		return NULL;

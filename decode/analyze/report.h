@@ -112,6 +112,12 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 /* Whether text is a comma list of reason,key,rip,vcpu. */
 bool vmt_report_by_ok(const char *by);
 
+/* The types of events that say something to a report: 1u << enum vmt_event_type. */
+#define VMT_REPORT_TYPES                                                                           \
+	(1u << VMT_EVENT_ENTRY | 1u << VMT_EVENT_EXIT | 1u << VMT_EVENT_SWITCH |                   \
+	 1u << VMT_EVENT_INJECT | 1u << VMT_EVENT_TSC_WRITE | 1u << VMT_EVENT_MARK |               \
+	 1u << VMT_EVENT_LOSS | 1u << VMT_EVENT_GAP)
+
 /* Events in the order in which the join hands them out. */
 void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event *event);
 

@@ -177,6 +177,10 @@ const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index);
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out);
 
+/* The same for a record that vmt_ring_sample took apart. */
+int vmt_rec_decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_sample *sample,
+			  struct vmt_rec *out);
+
 /*
  * The kernel tells of a loss only with the next record that fits: what is missing in a ring was
  * lost at any time since the record before it, since_ns. Where rings belong to CPUs and threads

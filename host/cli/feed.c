@@ -124,12 +124,19 @@ static struct vmt_input_pt bare_stream(const struct vmt_pt_cli *pt)
 
 int vmt_feed_input(struct vmt_feed *feed)
 {
-	struct vmt_input_options options = feed->cli->window;
+	const struct vmt_cli *cli = feed->cli;
+	struct vmt_input_options options = cli->window;
 	struct vmt_diag diag = { 0 };
 
-	if (feed->cli->pt.raw) {
-		feed->pt = bare_stream(&feed->cli->pt);
+	if (cli->pt.raw) {
+		feed->pt = bare_stream(&cli->pt);
 		options.pt = &feed->pt;
+	}
+	/* What is left out by type is not looked at by time, domain and vCPU. */
+	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&
+	    !cli->vcpu_list) {
+		options.types = feed->types;
+		options.by_thread = feed->by_thread;
 	}
 	if (vmt_input_open(&feed->input, feed->reader, &options, &diag))
 		return vmt_cli_fail(&diag);
@@ -307,6 +314,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
+	feed->seen += vmt_input_facts(feed->input)->unsent;
 	status = check_domains(feed);
 	if (!status)
 		status = check_pids(feed);

@@ -38,6 +38,8 @@ struct vmt_feed {
 	uint32_t others[8];		/* processes that --pid does not name */
 	size_t nr_others;
 	uint64_t seen;	/* events, wanted or not */
+	bool by_thread; /* as in struct vmt_input_options; set before vmt_feed_input */
+	uint32_t types; /* set before vmt_feed_input: the types that emit needs; 0: all */
 	bool recording; /* a session still writes the input */
 };
 

@@ -54,7 +54,11 @@ static int run(struct vmt_feed *feed)
 							  cli->nr_pids };
 	struct vmt_report_builder *builder = NULL;
 	const struct vmt_report *report = NULL;
-	int status = vmt_feed_input(feed);
+	int status;
+
+	feed->types = VMT_REPORT_TYPES;
+	feed->by_thread = true;
+	status = vmt_feed_input(feed);
 
 	if (status)
 		return status;

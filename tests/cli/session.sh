@@ -161,9 +161,8 @@ done
 (ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small.vmt --duration 300ms) >out 2>err
 grep -q 'File too large' err && "$VMTRACE" report small.vmt >/dev/null 2>&1
 ok "record: ulimit -f is told, and what was written can be read"
-run "record: not to standard output" 2 'needs a file' record -d web01 --backend "$replay" -o -
-run "start: not to standard output" 2 'needs a file' start -d web01 --backend "$replay" -o -
-run "snapshot: not to standard output" 2 'needs a file' snapshot -o -
+run "start: not to standard output" 2 'has no standard output' start -d web01 --backend "$replay" -o -
+run "snapshot: no session" 3 'no session is running' snapshot -o -
 
 "$VMTRACE" start -d web01 --backend "$replay" -o hung.vmt >/dev/null
 pid=$("$VMTRACE" status --format json | jq '.sessions[0].pid')
