@@ -58,6 +58,8 @@ $(O)/vmtrace: $(call obj,$(MAIN_SRC)) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
 # ---- tests: each file is a program that speaks TAP ----
+# Tests named test_*_libipt compare with libipt where it is installed, and are skipped elsewhere.
+IPT_LIBS := $(shell printf '\043include <intel-pt.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo -lipt)
 TEST_SRC := $(foreach d,unit prop golden fault,$(filter tests/$(d)/test_%,$(call src,tests/$(d))))
 TEST_BIN := $(patsubst %.c,$(O)/%,$(TEST_SRC))
 # An archive: a program gets only what it uses.
@@ -74,6 +76,7 @@ $(SUPPORT): $(call obj,$(call src,tests/support))
 $(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
+$(filter %_libipt,$(TEST_BIN)): PKG_LIBS += $(IPT_LIBS)
 $(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)

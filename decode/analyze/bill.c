@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define NO_INDEX UINT32_MAX
+#define RECENT	 256u
 
 struct open_exit { /* charged up to its beginning */
 	bool is_open;
@@ -45,6 +46,7 @@ struct vmt_bill_set {
 	struct vcpu *vcpus;
 	uint32_t nr, room;
 	struct slot slots[VMT_BILL_VCPUS_MAX * 4];
+	uint32_t recent[RECENT]; /* 1 + index of the vCPU that a thread with this hash had */
 	uint32_t used;
 	struct domain domains[VMT_BILL_DOMAINS_MAX];
 	bool has_span;
@@ -130,6 +132,25 @@ static bool add_vcpu(struct vmt_bill_set *set)
 	return true;
 }
 
+/* A thread belongs to one vCPU for good; the vCPU says which thread it has. */
+static bool is_recent(const struct vmt_bill_set *set, uint32_t tid, struct vcpu **out)
+{
+	uint32_t index = set->recent[tid % RECENT];
+
+	if (!index || set->vcpus[index - 1].tid != tid)
+		return false;
+	*out = &set->vcpus[index - 1];
+	return true;
+}
+
+static void name_vcpu(struct vcpu *v, uint32_t domain, uint32_t vcpu)
+{
+	if (domain != UINT32_MAX)
+		v->domain = domain;
+	if (vcpu != UINT32_MAX)
+		v->vcpu = vcpu;
+}
+
 /* A vCPU is known by its thread; a thread that takes over a known vCPU continues its bill. */
 static bool find_or_add(struct vmt_bill_set *set, const struct vmt_event *e, struct vcpu **out)
 {
@@ -143,6 +164,10 @@ static bool find_or_add(struct vmt_bill_set *set, const struct vmt_event *e, str
 	*out = NULL;
 	if (!by_tid && vcpu == UINT32_MAX)
 		return true;
+	if (by_tid && is_recent(set, e->tid, out)) {
+		name_vcpu(*out, domain, vcpu);
+		return true;
+	}
 	slot = slot_of(set, key);
 	if (!slot->index) {
 		uint32_t index = known ? find_known(set, domain, vcpu) : NO_INDEX;
@@ -161,12 +186,11 @@ static bool find_or_add(struct vmt_bill_set *set, const struct vmt_event *e, str
 		set->used++;
 	}
 	*out = &set->vcpus[slot->index - 1];
-	if (domain != UINT32_MAX)
-		(*out)->domain = domain;
-	if (vcpu != UINT32_MAX)
-		(*out)->vcpu = vcpu;
-	if (by_tid)
+	name_vcpu(*out, domain, vcpu);
+	if (by_tid) {
 		(*out)->tid = e->tid;
+		set->recent[e->tid % RECENT] = slot->index;
+	}
 	return true;
 }
 

@@ -8,6 +8,7 @@
 
 /* 256 Ki recs are 22 MiB: with the reader's buffer and the tables well below 64 MiB. */
 #define MERGE_RECS	    (256u << 10)
+#define SLACK_NS	    1000000
 #define FLAG_CONTEXT_SWITCH (UINT64_C(1) << 26)
 #define NS_PER_S	    1000000000.0
 
@@ -19,6 +20,14 @@ static void add_host_tsc(const struct vmt_input *in, struct vmt_event *event)
 {
 	event->host_tsc = vmt_perf_clock_to_tsc(&in->clock, event->time, &event->host_tsc_error);
 	event->has |= VMT_HAS_HOST_TSC;
+	if (event->type == VMT_EVENT_EXIT && (event->has & VMT_HAS_DURATION)) {
+		struct vmt_host_ns end = { event->time.host_ns + event->duration_ns };
+		uint64_t error;
+
+		event->duration_tsc = vmt_perf_clock_to_tsc(&in->clock, end, &error).host_tsc -
+				      event->host_tsc.host_tsc;
+		event->has |= VMT_HAS_DURATION_TSC;
+	}
 }
 
 static uint64_t window_ns(uint64_t start_ns, double seconds)
@@ -36,7 +45,11 @@ static void settle_window(struct vmt_input *in)
 	uint64_t start;
 
 	in->window_settled = true;
-	start = in->facts.has_start && !in->front_dropped ? in->facts.start_ns : in->first_ns;
+	start = in->facts.start_ns;
+	if (!in->facts.has_start || in->front_dropped || (in->has_first && in->first_ns < start))
+		start = in->first_ns;
+	in->facts.has_base = true;
+	in->facts.base_ns = start;
 	if (in->options.has_from) {
 		in->has_window_start = true;
 		in->window_start = window_ns(start, in->options.from);
@@ -47,12 +60,12 @@ static void settle_window(struct vmt_input *in)
 	}
 }
 
-static void on_event(void *context, const struct vmt_event *event)
+void input_event(void *context, const struct vmt_event *event)
 {
 	struct vmt_input *in = context;
 	struct vmt_event copy;
 
-	if (!in->window_settled)
+	if (!in->window_settled && (in->has_first || in->facts.has_start))
 		settle_window(in);
 	if (event->has & VMT_HAS_TIME) {
 		if (in->has_window_start && event->time.host_ns < in->window_start)
@@ -80,15 +93,20 @@ static int next_item(struct vmt_input *in, struct vmt_item *item, struct vmt_dia
 
 static struct vmt_ledger source_ledger(const struct vmt_input *in)
 {
+	if (in->pt)
+		return vmt_pt_decoder_ledger(in->pt);
 	return in->store ? vmt_store_ledger(in->store) : vmt_perfdata_ledger(in->perf);
 }
 
 static int open_source(struct vmt_input *in, struct vmt_reader *reader, struct vmt_diag *diag)
 {
 	const uint8_t *head;
-	int64_t got = vmt_reader_peek(reader, sizeof(perf_magic), &head, diag);
+	int64_t got;
 	int known;
 
+	if (in->options.pt)
+		return input_pt_open(in, reader, diag);
+	got = vmt_reader_peek(reader, sizeof(perf_magic), &head, diag);
 	if (got < 0)
 		return (int)got;
 	if (got >= (int64_t)sizeof(perf_magic) &&
@@ -116,6 +134,9 @@ static struct vmt_reader *release_source(struct vmt_input *in)
 		reader = vmt_store_give_back(in->store);
 	else if (in->perf)
 		reader = vmt_perfdata_release(in->perf);
+	else
+		reader = in->raw;
+	in->raw = NULL;
 	in->store = NULL;
 	in->perf = NULL;
 	return reader;
@@ -182,14 +203,21 @@ static void take_loss(struct vmt_input *in, const struct vmt_item *item)
 {
 	struct vmt_rec rec = { .kind = VMT_REC_LOST, .catalog = UINT16_MAX, .cpu = UINT32_MAX };
 
+	const char *kind = input_loss_kind(item->loss_kind);
+
 	if (!strcmp(item->loss_kind, "keep"))
 		in->front_dropped = true;
+	else
+		input_loss_count(in, kind, item->has_lost_records ? item->lost_records : 0,
+				 item->lost_bytes);
 	if (!is_loss(item) || (!strcmp(item->loss_kind, "truncated") && !item->lost_bytes))
 		return;
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	rec.time_ns = in->last_ns;
 	rec.flags = in->has_first ? VMT_REC_HAS_TIME : 0;
 	rec.u.lost.count = item->has_lost_records ? item->lost_records : 0;
+	rec.u.lost.kind = kind;
+	rec.u.lost.file_bytes = item->lost_bytes;
 	vmt_join_push(in->join, &rec);
 }
 
@@ -207,6 +235,8 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 		input_records(in, item->stream, item->data, item->len);
 		return 0;
 	case VMT_ITEM_ROUND:
+		/* A mark concerns all threads of its domain. */
+		vmt_merge_relax(in->merge, in->options.by_thread && !in->nr_marks ? SLACK_NS : 0);
 		vmt_merge_round(in->merge, input_on_rec, in);
 		return 0;
 	case VMT_ITEM_ANCHOR:
@@ -256,9 +286,10 @@ static void drop_event(void *context, const struct vmt_event *event)
 }
 
 /* One pass for the span that a percentage refers to; then the input stands at its start again. */
-static int measure_span(struct vmt_reader **reader, double *seconds, struct vmt_diag *diag)
+static int measure_span(struct vmt_reader **reader, const struct vmt_input_pt *pt, double *seconds,
+			struct vmt_diag *diag)
 {
-	struct vmt_input_options all = { 0 };
+	struct vmt_input_options all = { .pt = pt };
 	struct vmt_input *in = NULL;
 	int status;
 
@@ -286,7 +317,7 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	int status;
 
 	if (options->percent) {
-		status = measure_span(&reader, &seconds, diag);
+		status = measure_span(&reader, options->pt, &seconds, diag);
 		if (status)
 			return status;
 	}
@@ -303,7 +334,9 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->ring = vmt_ring_set_new();
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
-	in->join = in->catalog ? vmt_join_new(in->catalog, on_event, in) : NULL;
+	in->join = in->catalog ? vmt_join_new(in->catalog, input_event, in) : NULL;
+	if (in->join && options->types)
+		vmt_join_want(in->join, options->types);
 	if (!in->ring || !in->catalog || !in->merge || !in->join)
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
@@ -323,6 +356,9 @@ void vmt_input_close(struct vmt_input *in)
 		return;
 	vmt_store_close(in->store);
 	vmt_perfdata_close(in->perf);
+	if (in->raw)
+		vmt_reader_close(in->raw);
+	vmt_pt_decoder_free(in->pt);
 	vmt_join_free(in->join);
 	vmt_merge_free(in->merge);
 	vmt_catalog_free(in->catalog);
@@ -345,6 +381,11 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 
 	in->emit = emit;
 	in->context = context;
+	if (in->pt) {
+		status = input_pt_run(in, diag);
+		settle_span(in);
+		return status;
+	}
 	while ((status = next_item(in, &item, diag)) == 1) {
 		status = take_item(in, &item, diag);
 		if (status)
@@ -356,6 +397,7 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
 	in->facts.late = vmt_merge_late(in->merge);
+	in->facts.unsent = vmt_join_counts(in->join).unsent;
 	settle_span(in);
 	if (in->perf)
 		input_perf_facts(in);
@@ -392,5 +434,5 @@ struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 
 struct vmt_join_counts vmt_input_counts(const struct vmt_input *in)
 {
-	return vmt_join_counts(in->join);
+	return in->pt ? input_pt_counts(in) : vmt_join_counts(in->join);
 }

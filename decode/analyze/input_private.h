@@ -20,12 +20,14 @@ struct input_mark {
 };
 
 /*
- * Exactly one of store and perf is set. Recs go through merge into join; marks and file losses are
- * handed to the join between recs.
+ * Exactly one of store, perf and raw is set. Recs go through merge into join; marks and file losses
+ * are handed to the join between recs.
  */
 struct vmt_input {
 	struct vmt_store_reader *store;
 	struct vmt_perfdata *perf;
+	struct vmt_reader *raw; /* a bare PT stream */
+	struct vmt_pt_decoder *pt;
 	struct vmt_ring_set *ring;
 	struct vmt_catalog *catalog;
 	struct vmt_merge *merge;
@@ -63,11 +65,26 @@ void input_perf_facts(struct vmt_input *in);
 /* Queues a MARK item; a broken one is ignored. */
 void input_mark(struct vmt_input *in, const uint8_t *json, size_t len);
 
+/* The static text of a loss kind of FORMAT.md; "other" for one that is not known. */
+const char *input_loss_kind(const char *kind);
+
+/* Adds to the sums of a kind (static text). */
+void input_loss_count(struct vmt_input *in, const char *kind, uint64_t records, uint64_t bytes);
+
 /* Hands the marks up to a time to the join. */
 void input_marks_until(struct vmt_input *in, uint64_t time_ns);
 
 /* Takes a RECORDS item apart into the merge. */
 void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len);
+
+/* An event on its way out: window and host TSC. */
+void input_event(void *context, const struct vmt_event *event);
+
+/* ---- input_pt.c ---- */
+/* Sets up for a bare PT stream, which takes the reader. */
+int input_pt_open(struct vmt_input *in, struct vmt_reader *reader, struct vmt_diag *diag);
+int input_pt_run(struct vmt_input *in, struct vmt_diag *diag);
+struct vmt_join_counts input_pt_counts(const struct vmt_input *in);
 
 /* The callback of the merge: context is the input. */
 void input_on_rec(void *context, const struct vmt_rec *rec);

@@ -37,6 +37,7 @@ static void take_lost(struct vmt_input *in, struct vmt_rec *rec, const uint64_t 
 	if (rec->u.lost.cause != VMT_LOST_THROTTLED) {
 		in->records_lost += rec->u.lost.count;
 		in->overflows++;
+		input_loss_count(in, "ring", rec->u.lost.count, 0);
 	}
 	if (!in->has_first)
 		return;
@@ -48,6 +49,8 @@ static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
 {
 	uint64_t *last = last_of_ring(in, stream, rec);
 
+	if (rec->kind == VMT_REC_LOST && !rec->time_ns)
+		rec->flags &= (uint8_t)~VMT_REC_HAS_TIME; /* perf writes such with an id of zeros */
 	if (rec->flags & VMT_REC_HAS_TIME)
 		note_time(in, rec->time_ns);
 	else
@@ -68,37 +71,74 @@ static bool is_foreign(const struct vmt_input *in, const struct vmt_ring_record 
 	       vmt_ring_set_attr(in->ring, (size_t)attr)->type != PERF_TYPE_TRACEPOINT;
 }
 
-void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
+/* Any record; returns how many bytes to step over. */
+static size_t take_record(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
 {
 	struct vmt_ring_record record;
 	struct vmt_rec rec;
+	int attr, size = vmt_ring_parse(in->ring, bytes, len, &record, &attr);
+
+	if (size <= 0) {
+		bool steppable = size == VMT_E_DAMAGED && record.size >= 8 &&
+				 record.size % 8 == 0 && record.size <= len;
+		size_t skipped = steppable ? record.size : len;
+
+		in->undecoded_bytes += skipped;
+		return skipped;
+	}
+	switch (is_foreign(in, &record, attr) ? 0 : vmt_rec_decode(in->catalog, &record, &rec)) {
+	case 1:
+		take(in, stream, &rec);
+		break;
+	case 0:
+		break;
+	default:
+		in->undecoded_bytes += (uint64_t)size;
+	}
+	return (size_t)size;
+}
+
+/* The tracepoints, decoded where the merge keeps them; returns how many bytes were of that kind. */
+static size_t take_samples(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
+{
 	size_t at = 0;
-	int attr;
+
+	while (at < len) {
+		struct vmt_ring_sample sample;
+		int size = vmt_ring_sample(in->ring, bytes + at, len - at, &sample);
+		struct vmt_rec *rec;
+		uint64_t *last;
+
+		if (!size)
+			break;
+		at += (size_t)size;
+		rec = vmt_merge_slot(in->merge);
+		switch (vmt_rec_decode_sample(in->catalog, &sample, rec)) {
+		case 1:
+			break;
+		case 0:
+			continue;
+		default:
+			in->undecoded_bytes += (uint64_t)size;
+			continue;
+		}
+		note_time(in, rec->time_ns);
+		last = last_of_ring(in, stream, rec);
+		if (last)
+			*last = rec->time_ns;
+		vmt_merge_take(in->merge, input_on_rec, in);
+	}
+	return at;
+}
+
+void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, size_t len)
+{
+	size_t at = 0;
 
 	in->record_bytes += len;
 	while (at < len) {
-		int size = vmt_ring_parse(in->ring, bytes + at, len - at, &record, &attr);
-
-		if (size <= 0) {
-			bool steppable = size == VMT_E_DAMAGED && record.size >= 8 &&
-					 record.size % 8 == 0 && record.size <= len - at;
-			size_t skipped = steppable ? record.size : len - at;
-
-			in->undecoded_bytes += skipped;
-			at += skipped;
-			continue;
-		}
-		switch (is_foreign(in, &record, attr)
-				? 0
-				: vmt_rec_decode(in->catalog, &record, &rec)) {
-		case 1:
-			take(in, stream, &rec);
-			break;
-		case 0:
-			break;
-		default:
-			in->undecoded_bytes += (uint64_t)size;
-		}
-		at += (size_t)size;
+		at += take_samples(in, stream, bytes + at, len - at);
+		if (at < len)
+			at += take_record(in, stream, bytes + at, len - at);
 	}
 }

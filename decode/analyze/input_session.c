@@ -87,6 +87,16 @@ static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t in
 	}
 }
 
+/* A machine that libvirt does not know is called by its process, as everywhere in vmtrace. */
+static const char *pid_label(char **slot, uint32_t pid)
+{
+	json_t *text = json_sprintf("pid %u", pid);
+	const char *label = keep_text(slot, text);
+
+	json_decref(text);
+	return label;
+}
+
 static void take_domains(struct vmt_input *in, const json_t *array)
 {
 	const json_t *domain;
@@ -103,6 +113,8 @@ static void take_domains(struct vmt_input *in, const json_t *array)
 		info->xml = keep_xml(&in->domain_texts[i][2], json_object_get(domain, "xml"));
 		if (!info->pid)
 			info->pid = (uint32_t)number(json_object_get(domain, "pid"));
+		if (!info->name && !info->uuid && info->pid)
+			info->name = pid_label(&in->domain_texts[i][0], info->pid);
 		if (i >= in->facts.nr_domains)
 			in->facts.nr_domains = i + 1;
 		take_threads(in, domain, (uint32_t)i);
@@ -165,10 +177,19 @@ void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 
 static const char *known_name(const char *name)
 {
-	static const char *const names[] = { "capture-start",	"capture-stop",	   "started",
-					     "paused",		"resumed",	   "reset",
-					     "stopped",		"crashed",	   "migrated-away",
-					     "connection-lost", "connection-back", "hotplug" };
+	static const char *const names[] = { "capture-start",
+					     "capture-stop",
+					     "started",
+					     "paused",
+					     "resumed",
+					     "reset",
+					     "stopped",
+					     "crashed",
+					     "migrated-away",
+					     "connection-lost",
+					     "connection-back",
+					     "hotplug",
+					     "thread-not-captured" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (name && !strcmp(name, names[i]))

@@ -17,8 +17,9 @@
 
 struct vmt_report_builder {
 	bool want_storms, out_of_memory;
-	struct vmt_rows *base;	/* by reason and key */
-	struct vmt_rows *shown; /* NULL: base */
+	struct vmt_rows *base;	  /* by reason and key */
+	struct vmt_rows *shown;	  /* NULL: base */
+	struct vmt_rows *returns; /* counted until the first exit */
 	struct vmt_bill_set *bill;
 	struct vmt_storm_set *storms;
 	uint64_t injected[256];
@@ -42,11 +43,14 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 		return NULL;
 	b->want_storms = options->storms;
 	b->report.by = dims;
+	b->report.recording = options->recording;
+	b->report.filtered = options->filtered;
 	b->base = vmt_rows_new(BASE_DIMS);
 	b->shown = dims == BASE_DIMS ? NULL : vmt_rows_new(dims);
+	b->returns = vmt_rows_new(VMT_ROWS_BY_KEY);
 	b->bill = vmt_bill_new();
 	b->storms = vmt_storms_new();
-	if (!b->base || (dims != BASE_DIMS && !b->shown) || !b->bill || !b->storms) {
+	if (!b->base || (dims != BASE_DIMS && !b->shown) || !b->returns || !b->bill || !b->storms) {
 		vmt_report_free(b);
 		return NULL;
 	}
@@ -60,11 +64,13 @@ void vmt_report_free(struct vmt_report_builder *builder)
 	if (builder->report.rows != builder->base_rows)
 		free(builder->report.rows);
 	free(builder->base_rows);
+	free(builder->report.returns);
 	free(builder->report.bills);
 	free(builder->report.storms);
 	free(builder->report.verdicts);
 	vmt_rows_free(builder->base);
 	vmt_rows_free(builder->shown);
+	vmt_rows_free(builder->returns);
 	vmt_bill_free(builder->bill);
 	vmt_storms_free(builder->storms);
 	free(builder);
@@ -80,6 +86,7 @@ static void count_exit(struct vmt_report_builder *b, const struct vmt_event *e,
 	else
 		b->report.exits++;
 	b->report.nested_exits += e->nested;
+	b->report.nested_known |= (e->has & VMT_HAS_NESTED) != 0;
 	b->concealed_rips += e->concealed_rip;
 	if (!sum) {
 		b->out_of_memory = true;
@@ -90,6 +97,17 @@ static void count_exit(struct vmt_report_builder *b, const struct vmt_event *e,
 	    !vmt_storms_add(b->storms, sum, e->time.host_ns))
 		b->out_of_memory = true;
 	if (b->shown && !vmt_rows_add(b->shown, e))
+		b->out_of_memory = true;
+}
+
+/* A return to the VMM or a record with a key, as a row of its key alone. */
+static void count_return(struct vmt_report_builder *b, const struct vmt_event *e)
+{
+	struct vmt_event row = { .type = VMT_EVENT_EXIT, .key = e->key };
+
+	if (e->type == VMT_EVENT_USERSPACE && (e->has & VMT_HAS_REASON))
+		row.key = (struct vmt_key){ .kind = VMT_KEY_USERSPACE, .number = e->reason };
+	if (row.key.kind != VMT_KEY_NONE && !vmt_rows_add(b->returns, &row))
 		b->out_of_memory = true;
 }
 
@@ -121,6 +139,11 @@ void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event
 	case VMT_EVENT_LOSS:
 		b->losses++;
 		break;
+	case VMT_EVENT_USERSPACE:
+	case VMT_EVENT_NOTE:
+		if (!b->report.exits)
+			count_return(b, event);
+		break;
 	default:
 		break;
 	}
@@ -151,6 +174,7 @@ static void set_span(struct vmt_report_builder *b, const struct vmt_input_facts 
 	if (r->stop_ns < r->start_ns)
 		r->stop_ns = r->start_ns;
 	r->span_ns = r->stop_ns - r->start_ns;
+	r->base_ns = facts->has_base && facts->base_ns < r->start_ns ? facts->base_ns : r->start_ns;
 }
 
 static bool finish_rows(struct vmt_report_builder *b)
@@ -164,6 +188,11 @@ static bool finish_rows(struct vmt_report_builder *b)
 	if (b->shown && b->base_rows) {
 		r->rows = vmt_rows_finish(b->shown, &r->nr_rows);
 		r->rows_dropped = vmt_rows_dropped(b->shown);
+	}
+	if (r->exits + r->failed_entries == 0) {
+		r->returns = vmt_rows_finish(b->returns, &r->nr_returns);
+		if (!r->returns)
+			return false;
 	}
 	return r->rows != NULL;
 }
@@ -242,6 +271,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 
 	r->facts = facts;
 	r->ledger = ledger;
+	r->records += facts->unsent;
 	set_span(b, facts);
 	if (b->out_of_memory || !finish_rows(b))
 		return NULL;
@@ -254,6 +284,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 	if (!r->bills || !r->storms)
 		return NULL;
 	name_storms(r);
-	r->concealed_known = r->exits + r->entries + r->failed_entries > 0;
+	r->concealed_known = facts->has_concealed || r->exits + r->entries + r->failed_entries > 0;
+	r->concealed = facts->concealed;
 	return judge(b) ? r : NULL;
 }

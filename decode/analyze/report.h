@@ -75,6 +75,8 @@ struct vmt_verdict {
 struct vmt_report_options {
 	const char *by; /* NULL: "reason,key"; comma list of reason,key,rip,vcpu */
 	bool storms;	/* look for them: costs 6 MiB */
+	bool recording; /* the input is still being written: its end is not cut off */
+	bool filtered;	/* only some domains or vCPUs are fed: others are not silent */
 };
 
 struct vmt_report {
@@ -82,6 +84,7 @@ struct vmt_report {
 	struct vmt_ledger ledger;
 	uint64_t exits, entries, failed_entries;
 	uint64_t nested_exits;
+	uint64_t base_ns; /* time 0: where the capture starts; before start_ns with --time */
 	uint64_t start_ns, stop_ns; /* capture, widened to the events where they lie outside */
 	uint64_t span_ns;	    /* stop_ns - start_ns */
 	size_t nr_rows, nr_bills, nr_storms, nr_verdicts;
@@ -93,7 +96,12 @@ struct vmt_report {
 	uint64_t records;	      /* events of any type that were counted */
 	uint64_t rows_dropped; /* exits whose row did not fit the bound; they stand in a row without
 				  key */
+	/* Without any exit: returns to the VMM by reason (key user:N) and KVM's records by key. */
+	struct vmt_row *returns;
+	size_t nr_returns;
+	bool nested_known; /* an exit said whether it is nested */
 	bool concealed_known, concealed;
+	bool recording, filtered; /* as in the options */
 };
 
 struct vmt_report_builder;
@@ -103,6 +111,12 @@ struct vmt_report_builder *vmt_report_new(const struct vmt_report_options *optio
 
 /* Whether text is a comma list of reason,key,rip,vcpu. */
 bool vmt_report_by_ok(const char *by);
+
+/* The types of events that say something to a report: 1u << enum vmt_event_type. */
+#define VMT_REPORT_TYPES                                                                           \
+	(1u << VMT_EVENT_ENTRY | 1u << VMT_EVENT_EXIT | 1u << VMT_EVENT_SWITCH |                   \
+	 1u << VMT_EVENT_INJECT | 1u << VMT_EVENT_TSC_WRITE | 1u << VMT_EVENT_MARK |               \
+	 1u << VMT_EVENT_LOSS | 1u << VMT_EVENT_GAP)
 
 /* Events in the order in which the join hands them out. */
 void vmt_report_event(struct vmt_report_builder *builder, const struct vmt_event *event);

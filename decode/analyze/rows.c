@@ -97,25 +97,42 @@ static struct vmt_row_id id_of(unsigned int dims, const struct vmt_event *e)
 	return id;
 }
 
-static uint32_t hash_of(const struct vmt_row_id *id)
+#define ID_WORDS (sizeof(struct vmt_row_id) / 8)
+_Static_assert(sizeof(struct vmt_row_id) == 8 * ID_WORDS && ID_WORDS == 6, "an id is whole words");
+
+/* One product a word, independent of each other, so that they are computed side by side. */
+static uint32_t hash_of(const uint64_t *words)
 {
-	uint64_t words[sizeof(*id) / 8];
+	static const uint64_t odd[ID_WORDS] = {
+		UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9),
+		UINT64_C(0x94d049bb133111eb), UINT64_C(0xd6e8feb86659fd93),
+		UINT64_C(0xa0761d6478bd642f), UINT64_C(0xe7037ed1a0b428db),
+	};
 	uint64_t h = 0;
 
-	_Static_assert(sizeof(*id) % 8 == 0, "a row id is whole words");
-	memcpy(words, id, sizeof(words));
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		h ^= h >> 29;
-	}
-	return (uint32_t)(h >> 16);
+	for (size_t i = 0; i < ID_WORDS; i++)
+		h += (words[i] ^ words[i] >> 32) * odd[i];
+	return (uint32_t)((h ^ h >> 29) * odd[0] >> 32);
+}
+
+static bool equal(const struct vmt_row_id *id, const uint64_t *words)
+{
+	uint64_t own[ID_WORDS], different = 0;
+
+	memcpy(own, id, sizeof(own));
+	for (size_t i = 0; i < ID_WORDS; i++)
+		different |= own[i] ^ words[i];
+	return !different;
 }
 
 static uint32_t place_of(const struct vmt_rows *rows, const struct vmt_row_id *id)
 {
-	uint32_t i = hash_of(id) & (rows->nr_index - 1);
+	uint64_t words[ID_WORDS];
+	uint32_t i;
 
-	while (rows->index[i] && memcmp(&rows->sums[rows->index[i] - 1].id, id, sizeof(*id)) != 0)
+	memcpy(words, id, sizeof(words));
+	i = hash_of(words) & (rows->nr_index - 1);
+	while (rows->index[i] && !equal(&rows->sums[rows->index[i] - 1].id, words))
 		i = (i + 1) & (rows->nr_index - 1);
 	return i;
 }

@@ -47,7 +47,8 @@
 #define PAUSE_RATE_WARN 5000.0
 #define NESTED_NOTE	0.1 /* of exits */
 #define TSC_RATE_WARN	1000.0
-#define TSC_WRITE_WARN	10.0 /* a second */
+#define TSC_WRITE_WARN	10.0 /* a second ... */
+#define TSC_WRITE_MIN	10u  /* ... and at least so many */
 
 bool vmt_rule_loop(const struct vmt_verdict_facts *f, unsigned int nth, struct vmt_verdict *out,
 		   double *score);

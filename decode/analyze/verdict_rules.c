@@ -20,7 +20,7 @@ static const struct vmt_rule rules[] = {
 	{ "tsc-writes", 1, vmt_rule_tsc_writes },
 	{ "no-exits", 1, vmt_rule_nothing },
 	{ "not-exits", 1, vmt_rule_not_exits },
-	{ "loss", 1, vmt_rule_loss },
+	{ "loss", 16, vmt_rule_loss },
 	{ "truncated", 1, vmt_rule_truncated },
 	{ "residual", 1, vmt_rule_residual },
 	{ "nested", 1, vmt_rule_nested },
@@ -72,8 +72,8 @@ void vmt_rule_evidence(const struct vmt_verdict_facts *f, const struct vmt_row *
 	if (storm)
 		snprintf(when, sizeof(when), "; %s/s from %.3f to %.3f s",
 			 vmt_verdict_number(peak, sizeof(peak), (uint64_t)storm->rate),
-			 (double)(storm->from_ns - f->report->start_ns) / 1e9,
-			 (double)(storm->to_ns - f->report->start_ns) / 1e9);
+			 (double)(storm->from_ns - f->report->base_ns) / 1e9,
+			 (double)(storm->to_ns - f->report->base_ns) / 1e9);
 	vmt_verdict_number(count, sizeof(count), row->count);
 	vmt_verdict_number(rate, sizeof(rate), (uint64_t)vmt_verdict_rate(f, row->count));
 	if (row->timed)

@@ -90,6 +90,7 @@ enum vmt_has {
 	VMT_HAS_INTR_INFO = 1u << 17,
 	VMT_HAS_DURATION_TSC = 1u << 18,
 	VMT_HAS_NESTED = 1u << 19, /* nested is known */
+	VMT_HAS_LOST_BYTES = 1u << 20,
 };
 
 struct vmt_event {
@@ -131,6 +132,7 @@ struct vmt_event {
 	uint64_t blocked_part_ns;   /* off CPU, not runnable */
 	uint64_t preempted_part_ns; /* runnable, not running */
 
+	uint64_t lost_bytes; /* LOSS: bytes of the file that are missing */
 	int64_t value;
 	const char
 		*name; /* NOTE, MARK, LOSS: static text or text that lives as long as the input */

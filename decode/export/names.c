@@ -47,7 +47,7 @@ const char *vmt_domain_label(const struct vmt_input_facts *facts, uint32_t domai
 					   : facts->domains[domain].uuid;
 }
 
-uint32_t vmt_event_types_parse(const char *list)
+uint32_t vmt_event_types_parse(const char *list, const char **bad)
 {
 	uint32_t types = 0;
 
@@ -58,8 +58,10 @@ uint32_t vmt_event_types_parse(const char *list)
 		while (i < VMT_EVENT_TYPE_COUNT &&
 		       (strlen(type_names[i]) != len || memcmp(type_names[i], list, len) != 0))
 			i++;
-		if (i == VMT_EVENT_TYPE_COUNT)
+		if (i == VMT_EVENT_TYPE_COUNT) {
+			*bad = list;
 			return 0;
+		}
 		types |= 1u << i;
 		if (list[len] == '\0')
 			return types;

@@ -18,8 +18,8 @@ const char *vmt_severity_name(enum vmt_severity severity); /* "warn" */
 /* Name of a domain by its index: its name, else its UUID, else NULL. */
 const char *vmt_domain_label(const struct vmt_input_facts *facts, uint32_t domain);
 
-/* Comma list of event types (exit,entry,gap) as bits 1 << type; 0 when a word is none. */
-uint32_t vmt_event_types_parse(const char *list);
+/* Comma list of event types (exit,entry,gap) as bits 1 << type; 0 and *bad when a word is none. */
+uint32_t vmt_event_types_parse(const char *list, const char **bad);
 
 /* "1,234,567"; buf at least 27 bytes. */
 char *vmt_count_text(char *buf, size_t size, uint64_t n);

@@ -19,6 +19,8 @@ int vmt_records_new(struct vmt_records *records, struct vmt_out *out, enum vmt_s
 	if (format == VMT_SCRIPT_CSV)
 		vmt_out_str(out, "offset,at,length,record,stream,time_ns,pid,tid,cpu,event,fields,"
 				 "skipped,error\n");
+	if (format == VMT_SCRIPT_JSON)
+		vmt_out_str(out, "{\"type\":\"header\",\"schema\":\"vmtrace-records/1\"}\n");
 	return records->set && records->catalog ? 0 : VMT_E_NOMEM;
 }
 
@@ -298,6 +300,7 @@ void vmt_records_ledger(struct vmt_records *records, struct vmt_ledger ledger)
 		return;
 	}
 	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "ledger");
 	vmt_json_open(&j, "ledger", '{');
 	vmt_json_number(&j, "bytes_total", true, ledger.bytes_total);
 	vmt_json_number(&j, "bytes_decoded", true, ledger.bytes_decoded);

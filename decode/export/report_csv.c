@@ -51,7 +51,7 @@ static void write_rows(struct vmt_csv *csv, const struct vmt_report *r)
 		vmt_csv_number(csv, ranked, row->p95_ns);
 		vmt_csv_number(csv, ranked, row->p99_ns);
 		vmt_csv_number(csv, timed, row->max_ns);
-		vmt_csv_number(csv, true, row->nested);
+		vmt_csv_number(csv, r->nested_known, row->nested);
 		vmt_csv_number(csv, true, row->failed_entry);
 		vmt_csv_text(csv, vmt_domain_label(r->facts, row->domain));
 		vmt_csv_number(csv, row->vcpu != UINT32_MAX, row->vcpu);

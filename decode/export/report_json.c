@@ -76,7 +76,7 @@ static void write_row(struct vmt_json *j, const struct vmt_report *r, const stru
 	vmt_json_number(j, "p95_ns", ranked, row->p95_ns);
 	vmt_json_number(j, "p99_ns", ranked, row->p99_ns);
 	vmt_json_number(j, "max_ns", timed, row->max_ns);
-	vmt_json_bool(j, "nested", true, row->nested);
+	vmt_json_bool(j, "nested", r->nested_known, row->nested);
 	vmt_json_bool(j, "failed_entry", true, row->failed_entry);
 	vmt_json_text(j, "domain", vmt_domain_label(r->facts, row->domain));
 	vmt_json_number(j, "vcpu", row->vcpu != UINT32_MAX, row->vcpu);
@@ -149,17 +149,19 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_text(j, "host", f->host);
 	vmt_json_text(j, "kernel", f->kernel);
 	vmt_json_text(j, "isa", vmt_isa_name(f->isa));
+	vmt_json_number(j, "base_ns", true, r->base_ns);
 	vmt_json_number(j, "start_ns", true, r->start_ns);
 	vmt_json_number(j, "stop_ns", true, r->stop_ns);
 	vmt_json_number(j, "exits", true, r->exits);
 	vmt_json_number(j, "entries", true, r->entries);
 	vmt_json_number(j, "failed_entries", true, r->failed_entries);
-	vmt_json_number(j, "nested_exits", true, r->nested_exits);
+	vmt_json_number(j, "nested_exits", r->nested_known, r->nested_exits);
 	vmt_json_bool(j, "concealed", r->concealed_known, r->concealed);
 	vmt_json_bool(j, "has_switches", true, f->has_switches);
 	vmt_json_number(j, "late_records", true, f->late);
 	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
+	vmt_json_bool(j, "recording", true, r->recording);
 	write_loss(j, &r->ledger);
 	write_vms(j, f);
 }
@@ -174,6 +176,10 @@ void vmt_report_json(struct vmt_out *out, const struct vmt_report *report)
 	vmt_json_open(&j, "rows", '[');
 	for (size_t i = 0; i < r->nr_rows; i++)
 		write_row(&j, r, &r->rows[i]);
+	vmt_json_close(&j, ']');
+	vmt_json_open(&j, "returns", '[');
+	for (size_t i = 0; i < r->nr_returns; i++)
+		write_row(&j, r, &r->returns[i]);
 	vmt_json_close(&j, ']');
 	vmt_json_open(&j, "bill", '[');
 	for (size_t i = 0; i < r->nr_bills; i++)

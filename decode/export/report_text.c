@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decode/analyze/rows.h"
 #include "decode/base/key.h"
 #include "decode/export/names.h"
 
@@ -84,6 +85,22 @@ static void write_time(const struct vmt_page *page, const struct vmt_report *r)
 	vmt_text_classes(page, "exits by class: ", &all, 1);
 }
 
+/* What a row is about, by what tells the rows apart. */
+static const char *subject_of(char *buf, size_t size, const struct vmt_report *r,
+			      const struct vmt_row *row)
+{
+	if (row->has_reason)
+		return vmt_text_reason(buf, size, row);
+	if (row->key.kind != VMT_KEY_NONE)
+		return "";
+	if (r->by & VMT_ROWS_BY_RIP)
+		return "one instruction";
+	if (row->vcpu == UINT32_MAX)
+		return "exits without key";
+	snprintf(buf, size, "vcpu %u", row->vcpu);
+	return buf;
+}
+
 /* 10, 11: the exits that are most in number, and the instruction behind them. */
 static void write_most(const struct vmt_page *page, const struct vmt_report *r)
 {
@@ -99,8 +116,9 @@ static void write_most(const struct vmt_page *page, const struct vmt_report *r)
 		return;
 	name = vmt_key_name(&most->key);
 	vmt_count_text(count, sizeof(count), most->count);
-	snprintf(text, sizeof(text), "%s %s%s%s%s: %s, %.1f %%",
-		 vmt_text_reason(reason, sizeof(reason), most),
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s: %s, %.1f %%",
+		 subject_of(reason, sizeof(reason), r, most),
+		 most->key.kind == VMT_KEY_NONE || !most->has_reason ? "" : " ",
 		 vmt_key_format(key, sizeof(key), &most->key), name ? " (" : "", name ? name : "",
 		 name ? ")" : "", count, percent(most->count, r->exits));
 	vmt_page_wrap(page, VMT_STYLE_PLAIN, "most exits:     ", 16, text, 1);

@@ -186,7 +186,7 @@ static size_t silent_vcpus(const struct vmt_report *r)
 
 	for (size_t i = 0; i < r->facts->nr_domains; i++)
 		told += r->facts->domains[i].nr_vcpus;
-	return told > r->nr_bills ? told - r->nr_bills : 0;
+	return !r->filtered && told > r->nr_bills ? told - r->nr_bills : 0;
 }
 
 static void add_losses(struct text *t, const struct vmt_report *r)
@@ -198,7 +198,8 @@ static void add_losses(struct text *t, const struct vmt_report *r)
 		add(t, "complete: no record is lost, all ", l->bytes_total, " bytes were read.");
 	if (l->records_lost || l->overflows) {
 		add(t, "", l->records_lost, " records are lost");
-		add(t, " in ", l->overflows, " overflows");
+		if (l->overflows)
+			add(t, " in ", l->overflows, " overflows");
 		if (t->at < sizeof(t->bytes) - 160)
 			t->at += (size_t)snprintf(t->bytes + t->at, sizeof(t->bytes) - t->at,
 						  " (%.2f %%). ",
@@ -210,7 +211,9 @@ static void add_losses(struct text *t, const struct vmt_report *r)
 		add(t, "", l->bytes_skipped, " of ");
 		add(t, "", l->bytes_total, " bytes could not be read. ");
 	}
-	if (l->truncated)
+	if (l->truncated && r->recording)
+		say(t, "The capture is still being recorded. ");
+	else if (l->truncated)
 		say(t, "The capture is cut off at its end. ");
 }
 

@@ -44,8 +44,9 @@ const char *vmt_script_reason(const struct vmt_event *event, char *buf, size_t s
 
 void vmt_script_begin(struct vmt_script *script)
 {
-	script->has_start = script->facts->has_start;
-	script->start_ns = script->facts->start_ns;
+	script->has_start = script->facts->has_base || script->facts->has_start;
+	script->start_ns =
+		script->facts->has_base ? script->facts->base_ns : script->facts->start_ns;
 	script->written = 0;
 	if (script->format == VMT_SCRIPT_JSON)
 		vmt_script_json_begin(script);

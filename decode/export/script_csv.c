@@ -10,7 +10,7 @@ void vmt_script_csv_begin(struct vmt_script *script)
 		    "time_ns,type,source,cpu,domain,vcpu,tid,isa,reason,reason_flags,reason_name,"
 		    "qualification,key,vector,guest_rip,guest_symbol,guest_cr3,duration_ns,"
 		    "userspace_ns,halt_poll_ns,blocked_ns,preempted_ns,nested,failed_entry,"
-		    "host_tsc,host_tsc_error,name,value\n");
+		    "host_tsc,host_tsc_error,name,value,lost_bytes\n");
 }
 
 static void put_who(struct vmt_script *s, struct vmt_csv *csv, const struct vmt_event *e)
@@ -61,5 +61,6 @@ void vmt_script_csv_event(struct vmt_script *script, const struct vmt_event *eve
 		vmt_csv_hex(&csv, e->has & VMT_HAS_VALUE, (uint64_t)e->value);
 	else
 		vmt_csv_number(&csv, e->has & VMT_HAS_VALUE, (uint64_t)e->value);
+	vmt_csv_number(&csv, e->has & VMT_HAS_LOST_BYTES, e->lost_bytes);
 	vmt_csv_end(&csv);
 }

@@ -212,6 +212,7 @@ static void put_rest(struct vmt_script *s, struct vmt_out *l, const struct vmt_e
 	case VMT_EVENT_LOSS:
 		text(l, NAME("name"), e->name);
 		number(l, NAME("lost"), e->has & VMT_HAS_VALUE, (uint64_t)e->value);
+		number(l, NAME("lost_bytes"), e->has & VMT_HAS_LOST_BYTES, e->lost_bytes);
 		break;
 	default:
 		text(l, NAME("name"), e->name);
@@ -252,7 +253,7 @@ void vmt_script_json_begin(struct vmt_script *script)
 	vmt_json_text(&j, "kernel", f->kernel);
 	vmt_json_text(&j, "isa", vmt_isa_name(f->isa));
 	vmt_json_bool(&j, "tsc_convertible", true, f->tsc_convertible);
-	vmt_json_number(&j, "start_ns", f->has_start, f->start_ns);
+	vmt_json_number(&j, "start_ns", script->has_start, script->start_ns);
 	vmt_json_open(&j, "vms", '[');
 	for (size_t i = 0; i < f->nr_domains; i++) {
 		vmt_json_open(&j, NULL, '{');

@@ -168,7 +168,10 @@ static void put_rest(struct vmt_script *s, const struct vmt_event *e)
 	case VMT_EVENT_LOSS:
 		put_name(s, e);
 		if (e->has & VMT_HAS_VALUE)
-			vmt_out_printf(s->out, " %llu", U(e->value));
+			vmt_out_printf(s->out, " %llu%s", U(e->value),
+				       e->has & VMT_HAS_LOST_BYTES ? " records" : "");
+		if (e->has & VMT_HAS_LOST_BYTES)
+			vmt_out_printf(s->out, " %llu bytes", U(e->lost_bytes));
 		break;
 	default:
 		put_name(s, e);

@@ -38,10 +38,13 @@ static size_t characters(const char *text, size_t bytes)
 	return n;
 }
 
-/* Bytes of the longest piece of text that fits `room` characters, ending at a space if it can. */
+/*
+ * Bytes of the longest piece of text that fits `room` characters, ending at a space if it can, else
+ * behind a slash.
+ */
 static size_t fitting(const char *text, size_t room)
 {
-	size_t at = 0, last_space = 0, n = 0;
+	size_t at = 0, last_space = 0, last_slash = 0, n = 0;
 	uint32_t c;
 
 	while (text[at] && n < room) {
@@ -49,10 +52,21 @@ static size_t fitting(const char *text, size_t room)
 			last_space = at;
 		at += vmt_utf8_next(text + at, &c);
 		n++;
+		if (c == '/' && text[at] != '/')
+			last_slash = at;
 	}
-	if (!text[at] || text[at] == ' ' || last_space == 0)
+	if (!text[at] || text[at] == ' ')
 		return at;
-	return last_space;
+	if (last_space)
+		return last_space;
+	return last_slash > 1 ? last_slash : at;
+}
+
+static size_t without_blanks(const char *text, size_t len)
+{
+	while (len && text[len - 1] == ' ')
+		len--;
+	return len;
 }
 
 bool vmt_page_wrap(const struct vmt_page *page, enum vmt_text_style style, const char *label,
@@ -71,7 +85,7 @@ bool vmt_page_wrap(const struct vmt_page *page, enum vmt_text_style style, const
 		bool last = line == max_lines && characters(rest, strlen(rest)) > room;
 		size_t n = fitting(rest, last ? room - 3 : room);
 
-		vmt_out_bytes(page->out, rest, n);
+		vmt_out_bytes(page->out, rest, without_blanks(rest, n));
 		vmt_out_str(page->out, last ? "...\n" : "\n");
 		rest += n;
 		rest += strspn(rest, " ");

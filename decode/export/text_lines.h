@@ -27,7 +27,8 @@ void vmt_page_line(const struct vmt_page *page, enum vmt_text_style style, const
 
 /*
  * Text broken at spaces into lines of at most `width`, the first after `label` (`style`), the
- * others indented by `indent`. Words that are too long are cut apart. At most max_lines lines (0:
+ * others indented by `indent`. Words that are too long are cut
+ * apart, paths behind a slash. At most max_lines lines (0:
  * no limit); what does not fit ends in "..." and makes the result true. Cleans the text.
  */
 bool vmt_page_wrap(const struct vmt_page *page, enum vmt_text_style style, const char *label,

@@ -24,6 +24,7 @@ struct vmt_join *vmt_join_new(const struct vmt_catalog *catalog, vmt_event_fn *e
 	join->catalog = catalog;
 	join->emit = emit;
 	join->context = context;
+	join->wanted = UINT32_MAX;
 	return join;
 }
 
@@ -39,6 +40,11 @@ void vmt_join_free(struct vmt_join *join)
 void vmt_join_has_switches(struct vmt_join *join)
 {
 	join->has_switches = true;
+}
+
+void vmt_join_want(struct vmt_join *join, uint32_t types)
+{
+	join->wanted = types;
 }
 
 struct vmt_join_counts vmt_join_counts(const struct vmt_join *join)
@@ -172,6 +178,12 @@ static void on_lost(struct vmt_join *join, const struct vmt_rec *rec)
 	join_event_begin(&event, VMT_EVENT_LOSS, rec, t);
 	event.name = rec->u.lost.cause < VMT_LOST_CAUSE_COUNT ? names[rec->u.lost.cause]
 							      : names[VMT_LOST_RECORDS];
+	if (rec->u.lost.kind)
+		event.name = rec->u.lost.kind;
+	if (rec->u.lost.file_bytes) {
+		event.lost_bytes = rec->u.lost.file_bytes;
+		event.has |= VMT_HAS_LOST_BYTES;
+	}
 	if (!of_thread)
 		event.has &= ~(uint32_t)VMT_HAS_TID;
 	if (rec->u.lost.count) {
@@ -334,6 +346,8 @@ static void on_userspace(struct vmt_join *join, struct join_thread *t, const str
 		t->side = JOIN_SIDE_HOST;
 		t->in_userspace = true;
 	}
+	if (!join_wants(join, VMT_EVENT_USERSPACE))
+		return;
 	join_event_begin(&event, VMT_EVENT_USERSPACE, rec, t);
 	event.reason = rec->u.userspace.reason;
 	event.value = rec->u.userspace.error;
@@ -350,6 +364,8 @@ static void on_wakeup(struct vmt_join *join, struct join_thread *t, const struct
 	if (t)
 		join_parts_halt(t, rec->time_ns, rec->u.wakeup.ns, rec->u.wakeup.waited != 0,
 				switches_known(join, t));
+	if (!join_wants(join, VMT_EVENT_WAKEUP))
+		return;
 	join_event_begin(&event, VMT_EVENT_WAKEUP, rec, t);
 	event.duration_ns = rec->u.wakeup.ns;
 	event.value = rec->u.wakeup.waited != 0;
@@ -399,21 +415,37 @@ static enum vmt_event_type note_type(uint8_t kind)
 	}
 }
 
+/* What the record adds to the open exit, or to the next one. */
+static void use_note(struct join_thread *t, const struct vmt_rec *rec, const struct vmt_key *key)
+{
+	if (t->open)
+		join_exit_refine(t, rec, key);
+	else if (rec->kind == VMT_REC_KVM_MSR && t->side == JOIN_SIDE_GUEST)
+		t->early = *key;
+}
+
 static void on_note(struct vmt_join *join, struct join_thread *t, const struct vmt_rec *rec)
 {
+	enum vmt_event_type type = note_type(rec->kind);
 	struct vmt_event event;
 
-	join_event_begin(&event, note_type(rec->kind), rec, t);
+	if (!join_wants(join, type)) {
+		event.has = 0;
+		event.key = (struct vmt_key){ .kind = VMT_KEY_NONE };
+		join_note_fill(&event, rec);
+		if (t)
+			use_note(t, rec, &event.key);
+		return;
+	}
+	join_event_begin(&event, type, rec, t);
 	join_note_fill(&event, rec);
 	event.name = vmt_catalog_name(join->catalog, rec->catalog);
 	if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET && rec->flags & VMT_REC_HAS_VCPU) {
 		event.vcpu = rec->u.tsc.vcpu_id;
 		event.has |= VMT_HAS_VCPU;
 	}
-	if (t && t->open)
-		join_exit_refine(t, rec, &event.key);
-	else if (t && rec->kind == VMT_REC_KVM_MSR && t->side == JOIN_SIDE_GUEST)
-		t->early = event.key;
+	if (t)
+		use_note(t, rec, &event.key);
 	join_send(join, &event);
 }
 

@@ -31,6 +31,12 @@ int vmt_join_thread(struct vmt_join *join, uint32_t tid, uint32_t domain, int vc
  */
 void vmt_join_has_switches(struct vmt_join *join);
 
+/*
+ * Events of the types whose bits (1u << enum vmt_event_type) are not in the mask are not built, but
+ * counted in `unsent`. All are wanted at first.
+ */
+void vmt_join_want(struct vmt_join *join, uint32_t types);
+
 void vmt_join_push(struct vmt_join *join, const struct vmt_rec *rec);
 
 /* The domain is paused, stopped or resumed at time_ns: the time to the resume is not the guest's.
@@ -47,6 +53,7 @@ void vmt_join_flush(struct vmt_join *join);
  */
 struct vmt_join_counts {
 	uint64_t entries, exits, failed_entries, unmatched_exits, unmatched_entries, untracked;
+	uint64_t unsent; /* events that vmt_join_want leaves out */
 };
 struct vmt_join_counts vmt_join_counts(const struct vmt_join *join);
 

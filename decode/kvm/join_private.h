@@ -65,6 +65,7 @@ struct vmt_join {
 	const struct vmt_catalog *catalog;
 	vmt_event_fn *emit;
 	void *context;
+	uint32_t wanted; /* types of events that are built */
 	struct vmt_join_counts counts;
 	uint64_t loss_epoch;
 	uint64_t open_losses;  /* stretches in which records may be missing */
@@ -116,6 +117,14 @@ void join_waking(struct vmt_join *join, const struct vmt_rec *rec);
 /* ---- join.c ---- */
 #define JOIN_NO_CPU UINT32_MAX
 void join_send(const struct vmt_join *join, const struct vmt_event *event);
+/* Whether events of the type are to be built; counts the ones that are not. */
+static inline bool join_wants(struct vmt_join *join, enum vmt_event_type type)
+{
+	bool wanted = join->wanted >> type & 1;
+
+	join->counts.unsent += !wanted;
+	return wanted;
+}
 /* Applies the losses that happened since the thread's last record. */
 void join_catch_up(struct vmt_join *join, struct join_thread *t);
 /* Who and when of a record, for an event about it; t may be NULL. */

@@ -32,13 +32,21 @@ struct load {
 	uint8_t store;	/* enum vmt_rec_store */
 };
 
+/* A field that is copied as it is. */
+struct copy {
+	uint16_t offset;
+	uint8_t member;
+};
+
 struct plan {
-	struct vmt_format format;
 	uint8_t kind;
 	uint8_t flags;
 	uint16_t min_len;
-	unsigned int nr_loads;
-	struct load loads[VMT_REC_FIELDS_MAX];
+	uint8_t nr_wide, nr_narrow, nr_loads;
+	struct copy wide[VMT_REC_FIELDS_MAX];	/* 8 bytes */
+	struct copy narrow[VMT_REC_FIELDS_MAX]; /* 4 bytes */
+	struct load loads[VMT_REC_FIELDS_MAX];	/* all others */
+	struct vmt_format format;
 };
 
 struct vmt_catalog {
@@ -71,6 +79,15 @@ static void add_load(struct plan *plan, const struct vmt_rec_field *row)
 
 	if (!f || f->is_dynamic || f->size < 1 || f->size > 8)
 		return;
+	plan->flags |= row->flag;
+	if (f->size == 8 && row->store == VMT_STORE_U64) {
+		plan->wide[plan->nr_wide++] = (struct copy){ f->offset, row->member };
+		return;
+	}
+	if (f->size == 4 && row->store == VMT_STORE_U32) {
+		plan->narrow[plan->nr_narrow++] = (struct copy){ f->offset, row->member };
+		return;
+	}
 	/* The last 8 bytes of the record may be read, never more. */
 	offset = f->offset;
 	if (offset > plan->min_len - 8u)
@@ -84,7 +101,6 @@ static void add_load(struct plan *plan, const struct vmt_rec_field *row)
 		.member = row->member,
 		.store = row->store,
 	};
-	plan->flags |= row->flag;
 }
 
 /* What a record of the format has at least: every field. 0 when no record can be that long. */
@@ -223,35 +239,78 @@ static void set_common(const struct vmt_ring_record *r, struct vmt_rec *out)
 	out->tid = r->tid;
 }
 
+/* The plan of a raw record that is of interest and long enough for it; *status is the result. */
+static const struct plan *plan_of(const struct vmt_catalog *catalog, const uint8_t *raw,
+				  uint32_t raw_len, uint16_t *index, int *status)
+{
+	const struct plan *plan;
+	uint16_t id;
+
+	*status = VMT_E_DAMAGED;
+	if (raw_len < 8)
+		return NULL;
+	id = vmt_load_u16(raw);
+	*index = id < catalog->nr_by_id ? catalog->by_id[id] : 0;
+	*status = VMT_E_UNSUPPORTED;
+	if (!*index)
+		return NULL;
+	--*index;
+	plan = catalog->plans[*index];
+	*status = plan->kind == VMT_REC_NONE ? 0 : raw_len < plan->min_len ? VMT_E_DAMAGED : 1;
+	return *status == 1 ? plan : NULL;
+}
+
+static void load_fields(const struct plan *plan, const uint8_t *raw, struct vmt_rec *out)
+{
+	uint8_t *to = (uint8_t *)out;
+
+	for (unsigned int i = 0; i < plan->nr_wide; i++)
+		memcpy(to + plan->wide[i].member, raw + plan->wide[i].offset, 8);
+	for (unsigned int i = 0; i < plan->nr_narrow; i++)
+		memcpy(to + plan->narrow[i].member, raw + plan->narrow[i].offset, 4);
+	for (unsigned int i = 0; i < plan->nr_loads; i++)
+		store_value(out, &plan->loads[i], load_value(raw, &plan->loads[i]));
+}
+
 static int decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_record *r,
 			 struct vmt_rec *out)
 {
 	const struct plan *plan;
-	uint16_t id, index;
+	uint16_t index;
+	int status;
 
 	if (!r->raw)
 		return 0;
-	if (r->raw_len < 8)
-		return VMT_E_DAMAGED;
-	id = vmt_load_u16(r->raw);
-	index = id < catalog->nr_by_id ? catalog->by_id[id] : 0;
-	if (!index)
-		return VMT_E_UNSUPPORTED;
-	plan = catalog->plans[index - 1];
-	if (plan->kind == VMT_REC_NONE)
-		return 0;
-	if (r->raw_len < plan->min_len)
-		return VMT_E_DAMAGED;
+	plan = plan_of(catalog, r->raw, r->raw_len, &index, &status);
+	if (!plan)
+		return status;
 	out->kind = plan->kind;
 	out->flags |= plan->flags;
-	out->catalog = (uint16_t)(index - 1);
+	out->catalog = index;
 	if (!r->has_tid)
 		out->tid = vmt_load_u32(r->raw + COMMON_PID_OFFSET);
-	for (unsigned int i = 0; i < plan->nr_loads; i++) {
-		const struct load *load = &plan->loads[i];
+	load_fields(plan, r->raw, out);
+	return 1;
+}
 
-		store_value(out, load, load_value(r->raw, load));
-	}
+int vmt_rec_decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_sample *sample,
+			  struct vmt_rec *out)
+{
+	uint16_t index;
+	int status;
+	const struct plan *plan = plan_of(catalog, sample->raw, sample->raw_len, &index, &status);
+
+	if (!plan)
+		return status;
+	vmt_zero(out, sizeof(*out));
+	out->time_ns = sample->time_ns;
+	out->kind = plan->kind;
+	out->flags = plan->flags | VMT_REC_HAS_TIME;
+	out->catalog = index;
+	out->cpu = sample->cpu;
+	out->pid = sample->pid;
+	out->tid = sample->tid;
+	load_fields(plan, sample->raw, out);
 	return 1;
 }
 

@@ -135,8 +135,10 @@ struct vmt_rec {
 		struct {
 			uint64_t count; /* records; 0: not known */
 			uint32_t stream, bytes;
-			uint32_t cause; /* enum vmt_lost_cause */
-			uint32_t begun; /* a VMT_LOST_BEGIN of it came before */
+			uint32_t cause;	     /* enum vmt_lost_cause */
+			uint32_t begun;	     /* a VMT_LOST_BEGIN of it came before */
+			const char *kind;    /* of a loss of the file: static text, else NULL */
+			uint64_t file_bytes; /* that were skipped or never written */
 		} lost;
 		uint64_t words[8];
 	} u;
@@ -174,6 +176,10 @@ const char *vmt_catalog_name(const struct vmt_catalog *catalog, size_t index);
  */
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out);
+
+/* The same for a record that vmt_ring_sample took apart. */
+int vmt_rec_decode_sample(const struct vmt_catalog *catalog, const struct vmt_ring_sample *sample,
+			  struct vmt_rec *out);
 
 /*
  * The kernel tells of a loss only with the next record that fits: what is missing in a ring was

@@ -21,12 +21,12 @@ static void bound_stamps(struct vmt_pt_decoder *d)
 
 void pt_time(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	enum vmt_pt_mode mode = d->mode;
+	enum vmt_pt_mode mode = pt_vm_mode(d);
 	const struct vmx_tsc_map *map = NULL;
 
 	if (p->type == VMT_PT_TSC)
 		mode = pt_vm_tsc_mode(d, p->payload, &map);
-	else if (p->type == VMT_PT_TMA && (d->mode == VMT_PT_MODE_UNKNOWN || d->outside))
+	else if (p->type == VMT_PT_TMA && (mode == VMT_PT_MODE_UNKNOWN || d->outside))
 		mode = d->clock.has_root_tsc ? VMT_PT_MODE_ROOT : VMT_PT_MODE_NONROOT;
 	vmt_pt_clock_packet(&d->clock, p, mode, map);
 	if (d->bounds != d->clock.bounds) {
@@ -55,12 +55,13 @@ void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 		d->before_loss = d->mode;
 	d->mode = VMT_PT_MODE_UNKNOWN;
 	d->outside = false;
-	d->enabled = false;
+	d->packet_en = false;
 	d->vmcs.known = false;
 	d->guest_vmcs.known = false;
 	d->guest_cr3.known = false;
 	pt_queue_close_exits(d, false);
 	vmt_pt_clock_lost(&d->clock);
+	vmt_pt_pebs_lost(&d->pebs);
 	pt_note_loss(d, name, bytes);
 }
 
@@ -81,7 +82,7 @@ static void over(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void ran(struct vmt_pt_decoder *d)
 {
-	d->enabled = true;
+	d->packet_en = true;
 	if (d->mode == VMT_PT_MODE_ROOT)
 		d->root_ran = true;
 }
@@ -102,6 +103,7 @@ static void take_tip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	pt_note_flush(d, NULL);
 	if (d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY))
 		pt_settle(d, p);
 	else
@@ -116,7 +118,7 @@ static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_vm_disabled(d);
 	pt_settle(d, p);
 	d->pending = 0;
-	d->enabled = false;
+	d->packet_en = false;
 }
 
 /* The IP goes to the CFEs that wait for one. */
@@ -137,7 +139,6 @@ static void take_fup(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 	d->pending &= ~(own | PT_PEND_ABORT | PT_PEND_CFE_SHARED | PT_PEND_RESUME);
 	if (waiting & PT_PEND_RESUME) {
-		d->enabled = true;
 		return;
 	}
 	if (waiting & (PT_PEND_CFE | PT_PEND_CFE_SHARED))
@@ -192,8 +193,8 @@ static void take_evd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	bool vmx = p->kind == VMT_PT_EVD_VMXQ || p->kind == VMT_PT_EVD_VMXR;
 
-	/* An entry stays under way: the exit may say that it failed. */
-	if (!(vmx && d->pending & PT_PEND_ENTRY && !(d->pending & PT_PEND_EXIT)))
+	/* An entry stays under way: the exit may say that it failed. An SMI may share its FUP. */
+	if (!vmx || d->pending & PT_PEND_EXIT || !(d->pending & (PT_PEND_ENTRY | PT_PEND_NOTES)))
 		pt_settle(d, NULL);
 	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME);
 	d->event_trace = true;
@@ -237,7 +238,7 @@ static bool shares_fup(uint8_t kind)
 
 static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	bool shared = !p->ip_bit && d->enabled && shares_fup(p->kind);
+	bool shared = !p->ip_bit && shares_fup(p->kind);
 	bool waits = p->ip_bit || shared;
 
 	d->event_trace = true;
@@ -310,6 +311,8 @@ static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.packets++;
+	if (d->options.pebs && vmt_pt_pebs_packet(&d->pebs, p))
+		d->options.pebs(d->options.context, &d->pebs.record, d->mode);
 	if (p->type == VMT_PT_PSB) {
 		pt_psb_begin(d, p);
 		return;

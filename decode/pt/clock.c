@@ -110,6 +110,14 @@ static bool accept_older(struct vmt_pt_clock *clock, uint64_t first, uint64_t la
 	return true;
 }
 
+/* A TSC packet outside PSB+ says that the time before it was not counted: what MTC and CYC packets
+ * bound ends there when the packet itself is of no use. */
+static void jumped(struct vmt_pt_clock *clock)
+{
+	if (!clock->in_psb)
+		vmt_pt_clock_lost(clock);
+}
+
 static void take_tsc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p,
 		     enum vmt_pt_mode mode, const struct vmx_tsc_map *map)
 {
@@ -119,10 +127,13 @@ static void take_tsc(struct vmt_pt_clock *clock, const struct vmt_pt_packet *p,
 	clock->has_root_tsc = false;
 	if (!vmt_pt_clock_convert(clock, p->payload, mode, map, &first, &last)) {
 		clock->ignored++;
+		jumped(clock);
 		return;
 	}
-	if (clock->known && last < clock->low && !accept_older(clock, first, last, guest))
+	if (clock->known && last < clock->low && !accept_older(clock, first, last, guest)) {
+		jumped(clock);
 		return;
+	}
 	clock->older_tscs = 0;
 	clock->known = true;
 	clock->ambiguous = false;

@@ -24,6 +24,7 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	clock.cyc_drops_at_psb = clock.cyc_drops_at_psb || d->errata & VMT_PT_SKL168;
 	vmt_pt_clock_init(&d->clock, &clock);
 	d->reader = vmt_pt_reader_of(NULL, 0);
+	d->reader.block = options->block;
 	return d;
 }
 
@@ -103,18 +104,39 @@ static enum step check_cyc(struct vmt_pt_decoder *d, const uint8_t *at,
 	return STEP_ON;
 }
 
-/* SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. */
+/* Whether a packet stands at the reader's position + ahead: 1, 0, or VMT_E_TRUNCATED. */
+static int packet_at(const struct vmt_pt_reader *r, size_t ahead)
+{
+	struct vmt_pt_reader look = *r;
+	struct vmt_pt_packet p;
+	int status;
+
+	if ((size_t)(r->end - r->pos) < ahead)
+		return VMT_E_TRUNCATED;
+	look.pos += ahead;
+	status = vmt_pt_next(&look, &p, NULL);
+	return status == VMT_E_DAMAGED ? 0 : status ? status : VMT_E_TRUNCATED;
+}
+
+/*
+ * SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. Where it is
+ * not known whether a guest runs, the packet behind it decides.
+ */
 static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 			   const struct vmt_pt_packet *p, bool final, bool *spoilt)
 {
 	struct vmt_pt_reader *r = &d->reader;
+	bool guest = d->mode == VMT_PT_MODE_NONROOT;
+	int next = guest ? 0 : packet_at(r, 0), behind = guest ? 1 : packet_at(r, 1);
 
 	*spoilt = false;
 	if (!(d->errata & VMT_PT_SKZ84) || !p->reserved ||
 	    (d->mode == VMT_PT_MODE_ROOT && !d->outside))
 		return STEP_ON;
-	if (r->pos == r->end)
-		return final ? STEP_ON : STEP_MORE;
+	if ((r->pos == r->end || next < 0 || behind < 0) && !final)
+		return STEP_MORE;
+	if (r->pos == r->end || next || !behind)
+		return STEP_ON;
 	*spoilt = true;
 	r->pos++;
 	d->clock.ignored++;

@@ -11,6 +11,7 @@
 #include "decode/pt/clock.h"
 #include "decode/pt/errata.h"
 #include "decode/pt/packet.h"
+#include "decode/pt/pebs.h"
 
 /*
  * One PT stream (a CPU's or a thread's) to VM events: packets -> clock -> binding of FUP, TIP, PIP,
@@ -31,6 +32,7 @@ struct vmt_pt_vm {     /* what --vm says, or the session knows */
 struct vmt_pt_decoder_options {
 	struct vmt_pt_cpu cpu; /* for errata */
 	struct vmt_pt_clock_params clock;
+	uint8_t block; /* enum vmt_pt_block that is open where the stream begins */
 	const struct vmt_pt_vm *vms;
 	size_t nr_vms;
 	uint32_t host_cpu;  /* UINT32_MAX: not known */
@@ -41,6 +43,8 @@ struct vmt_pt_decoder_options {
 		       const struct vmt_pt_packet *packet);
 	/* Every stretch of bytes that is no packet; may be NULL. */
 	void (*skipped)(void *context, uint64_t offset, uint64_t len, const char *why);
+	/* Every PEBS record, with where the CPU was at its BEP; may be NULL. */
+	void (*pebs)(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode);
 	void *context;
 };
 

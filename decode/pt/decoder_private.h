@@ -4,13 +4,12 @@
 
 #include "decode/pt/decoder.h"
 
-/* Longest packet, and one byte that an erratum makes the decoder look at behind it. */
-#define PT_PACKET_MAX 17
-#define PT_CARRY_MAX  64
-#define PT_QUEUE_MAX  1024 /* a power of two */
-#define PT_OPEN_MAX   64
-#define PT_NOTES_MAX  4
-#define PT_TIMES_MAX  32
+/* More than the longest packet with another one behind it, at which an erratum makes one look. */
+#define PT_CARRY_MAX 64
+#define PT_QUEUE_MAX 1024 /* a power of two */
+#define PT_OPEN_MAX  64
+#define PT_NOTES_MAX 4
+#define PT_TIMES_MAX 32
 
 /* What waits for a packet to come. */
 enum pt_pending {
@@ -102,9 +101,9 @@ struct vmt_pt_decoder {
 	/* ---- state of the CPU ---- */
 	enum vmt_pt_mode mode;
 	enum vmt_pt_mode before_loss; /* mode at the last loss, if mode is unknown since */
-	bool enabled;		      /* PacketEn */
 	bool root_ran;		      /* something ran in root operation in this stream */
 	bool event_trace;	      /* there was a CFE */
+	bool packet_en;		      /* PacketEn is 1, as far as it shows */
 	bool outside;		      /* an exit switched tracing off */
 	struct pt_address vmcs;	      /* current VMCS */
 	struct pt_address guest_vmcs; /* VMCS of the guest that runs, or ran last */
@@ -125,6 +124,7 @@ struct vmt_pt_decoder {
 	unsigned int nr_notes;
 	struct pt_note notes[PT_NOTES_MAX];
 
+	struct vmt_pt_pebs pebs;
 	struct pt_open_exit open[PT_OPEN_MAX];
 	unsigned int next_open;
 	struct pt_queue queue;
@@ -144,6 +144,10 @@ void pt_psb_begin(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 /* Takes a packet inside PSB+; false when it does not belong there and PSB+ is over. */
 bool pt_psb_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 void pt_psb_end(struct vmt_pt_decoder *d);
+
+/* Where the CPU is, with a transition under way whose PIP has come: that one is over when BranchEn
+ * is 0, and time packets behind it are the new world's. */
+enum vmt_pt_mode pt_vm_mode(const struct vmt_pt_decoder *d);
 
 /* ---- vm.c: entries and exits ---- */
 void pt_vm_pip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);

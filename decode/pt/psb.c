@@ -90,7 +90,7 @@ void pt_psb_end(struct vmt_pt_decoder *d)
 	if (!d->in_psb)
 		return;
 	d->in_psb = false;
-	d->enabled = d->psb_fup;
+	d->packet_en = d->psb_fup;
 	if (d->psb_fup)
 		d->pending &= ~(uint32_t)PT_PEND_RESUME;
 	if (d->psb_vmcs.known) {

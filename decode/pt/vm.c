@@ -38,34 +38,49 @@ static const struct vmx_tsc_map *guest_map(const struct vmt_pt_decoder *d)
 }
 
 static bool plausible(const struct vmt_pt_decoder *d, uint64_t payload, enum vmt_pt_mode mode,
-		      const struct vmx_tsc_map *map)
+		      const struct vmx_tsc_map *map, uint64_t *first)
 {
-	uint64_t first, last;
+	uint64_t last;
 
 	if (mode == VMT_PT_MODE_NONROOT && !map)
 		return false;
-	return vmt_pt_clock_convert(&d->clock, payload, mode, map, &first, &last) &&
+	return vmt_pt_clock_convert(&d->clock, payload, mode, map, first, &last) &&
 	       last >= d->clock.low && last - d->clock.low < PLAUSIBLE_AHEAD;
+}
+
+enum vmt_pt_mode pt_vm_mode(const struct vmt_pt_decoder *d)
+{
+	if (d->pending & PT_PEND_EXIT && d->exit.pip)
+		return VMT_PT_MODE_ROOT;
+	if (d->pending & PT_PEND_ENTRY && d->entry.pip)
+		return VMT_PT_MODE_NONROOT;
+	return d->mode;
 }
 
 enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload,
 				const struct vmx_tsc_map **map)
 {
+	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	/* Behind an exit of which nothing more is seen, a guest-only trace may go on in the guest.
+	 */
+	const bool left = d->pending & PT_PEND_EXIT && mode == VMT_PT_MODE_ROOT;
+	uint64_t of_root, of_guest;
 	bool root, guest;
 
 	*map = guest_map(d);
-	if (d->mode == VMT_PT_MODE_NONROOT || (d->mode == VMT_PT_MODE_ROOT && !d->outside))
-		return d->mode;
+	if (mode == VMT_PT_MODE_NONROOT || (mode == VMT_PT_MODE_ROOT && !d->outside && !left))
+		return mode;
 	/* Nothing says where the CPU is: the value itself may. */
 	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
 		return VMT_PT_MODE_ROOT;
-	if (!*map && d->mode == VMT_PT_MODE_ROOT && d->root_ran)
+	if (!*map && mode == VMT_PT_MODE_ROOT && d->root_ran)
 		return VMT_PT_MODE_ROOT;
 	if (!*map || !d->clock.known)
-		return VMT_PT_MODE_UNKNOWN;
-	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL);
-	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map);
-	if (root == guest)
+		return left ? VMT_PT_MODE_ROOT : VMT_PT_MODE_UNKNOWN;
+	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL, &of_root);
+	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map, &of_guest);
+	/* A guest that reads the host's TSC leaves no doubt. */
+	if (root == guest && !(root && (left || of_root == of_guest)))
 		return VMT_PT_MODE_UNKNOWN;
 	return root ? VMT_PT_MODE_ROOT : VMT_PT_MODE_NONROOT;
 }
@@ -195,7 +210,7 @@ void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 
 	if (exit && entry) {
 		/* NR 1 and 0 again: a guest that ran shows a TIP, a FUP or a CFE in between. */
-		if (d->entry.cfe || (tip && tip->type == VMT_PT_TIP)) {
+		if (d->entry.cfe || d->packet_en || (tip && tip->type == VMT_PT_TIP)) {
 			emit_failed(d, &d->entry);
 			return;
 		}
@@ -247,14 +262,17 @@ static void restamp(struct vmt_pt_decoder *d, struct pt_transition *t)
 static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.nonroot_seen = true;
-	if (d->pending & PT_PEND_EXIT)
+	/* A second PIP of a guest that sends no TIP is its MOV to CR3. */
+	if (d->pending & PT_PEND_EXIT || (d->pending & PT_PEND_ENTRY && d->entry.pip))
 		pt_vm_settle(d, NULL);
-	if (d->pending & PT_PEND_ENTRY)
+	if (d->pending & PT_PEND_ENTRY) {
 		restamp(d, &d->entry);
-	else if (d->mode == VMT_PT_MODE_ROOT)
+	} else if (d->mode == VMT_PT_MODE_ROOT) {
 		begin_entry(d);
-	else if (d->mode == VMT_PT_MODE_UNKNOWN)
+	} else if (d->mode == VMT_PT_MODE_UNKNOWN) {
 		pt_vm_learn(d, VMT_PT_MODE_NONROOT);
+		d->guest_vmcs = d->vmcs;
+	}
 	if (d->pending & PT_PEND_ENTRY)
 		d->entry.pip = true;
 	d->guest_cr3 = (struct pt_address){ true, p->address };
@@ -300,7 +318,8 @@ void pt_vm_vmcs(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 	d->vmcs = (struct pt_address){ p->payload != none, p->address };
 	pt_queue_close_exits(d, true);
-	if (d->pending & PT_PEND_ENTRY)
+	/* With an exit behind it the entry is over, and the VMCS is for the next one. */
+	if (d->pending & PT_PEND_ENTRY && !(d->pending & PT_PEND_EXIT))
 		d->guest_vmcs = d->vmcs;
 }
 

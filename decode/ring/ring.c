@@ -39,7 +39,10 @@ struct layout {
 	uint8_t trailer_len;		/* 0 without sample_id_all */
 	uint8_t trailer_id, trailer_tid, trailer_time, trailer_cpu;
 	bool has_read, has_callchain, has_raw;
+	bool is_plain; /* of a tracepoint, and what struct vmt_ring_sample holds is there */
 };
+
+#define TYPE_TRACEPOINT 2
 
 struct id_slot {
 	uint64_t id;
@@ -53,6 +56,7 @@ struct vmt_ring_set {
 	struct id_slot *slots;
 	size_t nr_ids, nr_slots;
 	bool same_layout;    /* every attr has the same sample_type and read_format */
+	bool all_plain;	     /* every layout is plain */
 	int id_word;	     /* where all attrs have the id: 8-byte word of a SAMPLE's body, … */
 	int trailer_id_word; /* … and of a trailer from its end (1 = last); -1: they differ */
 };
@@ -62,7 +66,7 @@ struct vmt_ring_set *vmt_ring_set_new(void)
 	struct vmt_ring_set *set = calloc(1, sizeof(*set));
 
 	if (set)
-		set->same_layout = true;
+		set->same_layout = set->all_plain = true;
 	return set;
 }
 
@@ -155,6 +159,8 @@ static struct layout layout_of(const struct vmt_ring_attr *attr)
 	l.trailer_cpu = place(t, SAMPLE_CPU, &l.trailer_len);
 	identifier = place(t, SAMPLE_IDENTIFIER, &l.trailer_len);
 	l.trailer_id = identifier == NOWHERE ? id : identifier;
+	l.is_plain = attr->type == TYPE_TRACEPOINT && l.has_raw && !l.has_read &&
+		     !l.has_callchain && l.tid != NOWHERE && l.time != NOWHERE && l.cpu != NOWHERE;
 	return l;
 }
 
@@ -222,6 +228,7 @@ int vmt_ring_set_add(struct vmt_ring_set *set, const struct vmt_ring_attr *attr,
 		set->same_layout = set->same_layout && layout_equal(attr, &set->attrs[0]);
 	set->attrs[set->nr_attrs] = *attr;
 	set->layouts[set->nr_attrs] = layout_of(attr);
+	set->all_plain = set->all_plain && set->layouts[set->nr_attrs].is_plain;
 	note_id_place(set, &set->layouts[set->nr_attrs]);
 	return (int)set->nr_attrs++;
 }
@@ -425,4 +432,49 @@ int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t 
 		return out->size;
 	status = parse_members(set, out, attr_index);
 	return status ? status : out->size;
+}
+
+/* The layout of a SAMPLE if it is plain, else NULL. */
+static const struct layout *plain_layout(const struct vmt_ring_set *set, const uint8_t *body,
+					 size_t body_len)
+{
+	int index = 0;
+
+	if (!set->nr_attrs)
+		return NULL;
+	if (!set->same_layout || !set->all_plain) {
+		if (set->id_word < 0 || body_len < 8 * (size_t)(set->id_word + 1))
+			return NULL;
+		index = attr_of_id(set, vmt_load_u64(body + 8 * set->id_word));
+		if (index < 0)
+			return NULL;
+	}
+	return set->layouts[index].is_plain ? &set->layouts[index] : NULL;
+}
+
+int vmt_ring_sample(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
+		    struct vmt_ring_sample *out)
+{
+	const uint8_t *body = bytes + HEADER_BYTES;
+	const struct layout *l;
+	size_t size, body_len;
+
+	if (len < HEADER_BYTES || vmt_load_u32(bytes) != VMT_RING_SAMPLE)
+		return 0;
+	size = vmt_load_u16(bytes + 6);
+	if (size < HEADER_BYTES || size % 8 || size > len)
+		return 0;
+	body_len = size - HEADER_BYTES;
+	l = plain_layout(set, body, body_len);
+	if (!l || body_len < l->fixed_len + 4u)
+		return 0;
+	out->raw_len = vmt_load_u32(body + l->fixed_len);
+	if (out->raw_len > body_len - l->fixed_len - 4u)
+		return 0;
+	out->raw = body + l->fixed_len + 4;
+	out->pid = vmt_load_u32(body + l->tid);
+	out->tid = vmt_load_u32(body + l->tid + 4);
+	out->time_ns = vmt_load_u64(body + l->time);
+	out->cpu = vmt_load_u32(body + l->cpu);
+	return (int)size;
 }

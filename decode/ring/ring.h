@@ -96,4 +96,22 @@ const struct vmt_ring_attr *vmt_ring_set_attr(const struct vmt_ring_set *set, si
 int vmt_ring_parse(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
 		   struct vmt_ring_record *out, int *attr_index);
 
+/*
+ * What nearly all records are: a SAMPLE of a tracepoint with TID, TIME, CPU and RAW and nothing of
+ * variable length in front of RAW. The pointer points into the input.
+ */
+struct vmt_ring_sample {
+	uint64_t time_ns;
+	uint32_t pid, tid, cpu;
+	uint32_t raw_len;
+	const uint8_t *raw;
+};
+
+/*
+ * The short way for these: fills *out and returns the record's size. 0 when the first record is any
+ * other, or not whole: then vmt_ring_parse tells what it is.
+ */
+int vmt_ring_sample(const struct vmt_ring_set *set, const uint8_t *bytes, size_t len,
+		    struct vmt_ring_sample *out);
+
 #endif

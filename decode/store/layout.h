@@ -85,6 +85,7 @@ bool vmt_store_loss_decode(const uint8_t *bytes, size_t len, struct vmt_store_lo
 struct vmt_store_segment {
 	uint64_t offset, sequence;
 	uint64_t time_first_ns, time_last_ns; /* of its RECORDS; 0 when it has none */
+	uint64_t records, exits;	      /* the writer's count, not in the file */
 };
 void vmt_store_segment_encode(const struct vmt_store_segment *s,
 			      uint8_t out[VMT_STORE_INDEX_ROW_LEN]);

@@ -152,7 +152,9 @@ static int open_loss(struct vmt_store_reader *s, const struct vmt_store_view *vi
 	item->has_lost_records = loss.has_records;
 	item->loss_kind = s->kind;
 	s->records_lost += loss.records;
-	if (!strcmp(s->kind, "overflow"))
+	/* One of unknown size is in no sum, and a loss all the same. */
+	if ((!loss.has_records && !loss.bytes) || !strcmp(s->kind, "overflow") ||
+	    !strcmp(s->kind, "ring-full"))
 		s->overflows++;
 	return 1;
 }

@@ -49,6 +49,8 @@ void vmt_store_segment_note(struct vmt_store_writer *w, const struct vmt_store_c
 	if (!s->first_ns || first < s->first_ns)
 		s->first_ns = first;
 	row = &s->rows[s->nr - 1];
+	row->records += chunk->records;
+	row->exits += chunk->exits;
 	if (!row->time_first_ns || first < row->time_first_ns)
 		row->time_first_ns = first;
 	if (last > row->time_last_ns)
@@ -115,6 +117,10 @@ static bool drop(struct vmt_store_writer *w, size_t n, struct vmt_diag *diag)
 		return false;
 	}
 	w->totals.dropped_bytes += to - from;
+	for (size_t i = 0; i < n; i++) {
+		w->totals.dropped_records += s->rows[i].records;
+		w->totals.dropped_exits += s->rows[i].exits;
+	}
 	memmove(s->rows, s->rows + n, (s->nr - n) * sizeof(s->rows[0]));
 	s->nr -= n;
 	return true;

@@ -90,6 +90,7 @@ struct vmt_store_chunk {
 	uint32_t stream;
 	int32_t cpu; /* -1: none */
 	uint64_t time_first_ns, time_last_ns;
+	uint32_t records, exits; /* of RECORDS, for the totals only; 0: not counted */
 	unsigned int nr_parts;
 	struct vmt_store_part parts[4];
 };
@@ -113,8 +114,10 @@ int vmt_store_loss(struct vmt_store_writer *w, uint32_t stream, const char *kind
 struct vmt_store_totals {
 	uint64_t file_bytes;	/* length of the file */
 	uint64_t dropped_bytes; /* of these, given back to the file system (keep_ns) */
+	uint64_t dropped_records, dropped_exits; /* as counted by the chunks that were dropped */
 	uint64_t payload_bytes, chunks;
 	uint64_t lost_bytes, lost_records, lost_chunks; /* refused for want of room, or failed */
+	const char *refusal;   /* kind of LOSS of the last failure to write, NULL: none */
 	bool keep_unsupported; /* keep_ns has no effect on this file system */
 };
 struct vmt_store_totals vmt_store_totals(const struct vmt_store_writer *writer);

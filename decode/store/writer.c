@@ -272,6 +272,7 @@ struct vmt_store_totals vmt_store_totals(const struct vmt_store_writer *w)
 	struct vmt_store_totals totals = w->totals;
 
 	totals.file_bytes = w->at;
+	totals.refusal = w->refusal;
 	return totals;
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -48,6 +49,7 @@ struct vmt_capture {
 	struct vmt_document_facts facts;
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
+	uint64_t unknown_losses; /* of a size that nobody knows */
 	bool stopped;
 };
 
@@ -80,7 +82,7 @@ static int parse_backend(const char *text, struct backends *out, struct vmt_diag
 			out->sched = true;
 		else if ((len == 2 && !memcmp(text, "pt", 2)) ||
 			 (len == 3 && !memcmp(text, "pmu", 3)))
-			return vmt_diag_printf(diag, VMT_E_UNSUPPORTED, 0,
+			return vmt_diag_printf(diag, VMT_E_CAPABILITY, 0,
 					       "this version captures with kvm and sched",
 					       "no backend %.*s", (int)len, text);
 		else
@@ -365,11 +367,28 @@ static bool all_gone(const struct vmt_capture *c)
 	return with_process && gone == with_process;
 }
 
+/* What is missing from now on is in the file: a LOSS of unknown size, and a MARK with the thread.
+ */
+static void write_uncaptured(struct vmt_capture *c)
+{
+	uint64_t now = vmt_capture_now_ns(c);
+	uint32_t domain;
+	pid_t tid = vmt_live_uncaptured(c->live, &domain);
+	char detail[48];
+
+	if (!tid)
+		return;
+	c->unknown_losses++;
+	snprintf(detail, sizeof(detail), "thread %d", tid);
+	vmt_store_loss(c->store, 0, "thread-not-captured", 0, UINT64_MAX, now, NULL);
+	write_mark(c, domain, "thread-not-captured", detail, NULL);
+}
+
 /* Reads threads of the changed domains (mask by `all`) and follows them. */
 static int follow(struct vmt_capture *c, bool all, struct vmt_diag *diag)
 {
 	bool changed = all;
-	int err;
+	int err, document_err = 0;
 
 	for (size_t i = 0; i < c->domains->count; i++) {
 		struct vmt_domain *d = &c->domains->items[i];
@@ -384,9 +403,11 @@ static int follow(struct vmt_capture *c, bool all, struct vmt_diag *diag)
 	if (!changed)
 		return 0;
 	err = vmt_live_follow(c->live, c->domains, diag);
-	if (err == 1)
-		return write_document(c, diag);
-	return err;
+	if (err < 0)
+		write_uncaptured(c);
+	if (err)
+		document_err = write_document(c, diag);
+	return err < 0 ? err : document_err;
 }
 
 static int look_at_cpus(struct vmt_capture *c, struct vmt_diag *diag)
@@ -411,6 +432,8 @@ static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
 	int err = vmt_live_drain(c->live, &c->counts, diag);
 	uint64_t now = c->counts.last_ns;
 
+	c->unknown_losses += err == VMT_E_DAMAGED ? 1 : 0;
+	c->unknown_losses += c->counts.throttles != before.throttles ? 1 : 0;
 	if (err == VMT_E_DAMAGED)
 		err = keep(err, vmt_store_loss(c->store, 0, "ring-damaged",
 					       c->counts.unstored - before.unstored, UINT64_MAX,
@@ -435,6 +458,7 @@ static int write_untold_loss(struct vmt_capture *c, struct vmt_diag *diag)
 		c->counts.lost += lost;
 	}
 	c->counts.overflows++;
+	c->unknown_losses += known ? 0 : 1;
 	return vmt_store_loss(c->store, 0, "ring-full", 0, lost, c->counts.last_ns, diag);
 }
 
@@ -480,6 +504,7 @@ struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
 		.records = c->counts.records,
 		.bytes = c->counts.bytes,
 		.lost_records = c->counts.lost + vmt_store_totals(c->store).lost_records,
+		.unknown_losses = c->unknown_losses,
 		.rings = live.rings,
 		.descriptors = live.descriptors,
 		.threads = live.threads,

@@ -26,7 +26,7 @@ struct vmt_capture;
  * What needs more rights than capturing itself: raises the limits of open files and locked memory
  * and mounts tracefs privately when it is not mounted. Called by a single thread before rights are
  * dropped; nothing to do for a replay. Errors of vmt_tracefs_open; VMT_E_USAGE for an unknown
- * backend, VMT_E_UNSUPPORTED for one that this version does not have.
+ * backend, VMT_E_CAPABILITY for one that this version does not have.
  */
 int vmt_capture_prepare(const char *backend, struct vmt_diag *diag);
 
@@ -58,8 +58,9 @@ int vmt_capture_mark(struct vmt_capture *capture, uint32_t domain, const char *n
 
 struct vmt_capture_stats {
 	uint64_t records, bytes, lost_records, rings, descriptors, threads;
-	uint64_t exits;	 /* kvm_exit samples seen, by tracepoint id */
-	uint64_t cpu_ns; /* own CPU time */
+	uint64_t unknown_losses; /* LOSSes whose size is not known, not in lost_records */
+	uint64_t exits;		 /* kvm_exit samples seen, by tracepoint id */
+	uint64_t cpu_ns;	 /* own CPU time */
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 

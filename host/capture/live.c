@@ -56,9 +56,9 @@ static int open_cpu(struct vmt_live *live, int cpu, const struct vmt_live_filter
 	return vmt_live_open_events(live, (size_t)ring, filters, diag);
 }
 
-static int open_threads(struct vmt_live *live, size_t from, struct vmt_diag *diag)
+static int open_threads(struct vmt_live *live, struct vmt_diag *diag)
 {
-	for (size_t i = from; live->sched && i < live->threads.count; i++) {
+	for (size_t i = 0; live->sched && i < live->threads.count; i++) {
 		int err = vmt_live_open_thread(live, live->threads.rows[i].tid, diag);
 
 		if (err)
@@ -92,7 +92,7 @@ static int open_all(struct vmt_live *live, const struct vmt_live_setup *setup,
 		err = open_cpu(live, setup->cpus[i], filters, diag);
 	free(filters);
 	if (!err)
-		err = open_threads(live, 0, diag);
+		err = open_threads(live, diag);
 	return err ? err : vmt_live_write_attrs(live, diag);
 }
 
@@ -275,11 +275,47 @@ static bool follows(const struct vmt_live *live, pid_t tid)
 	return false;
 }
 
+/* Says which thread is missing, and why. */
+static int note_uncaptured(struct vmt_live *live, const struct vmt_thread *thread,
+			   const char *missing, const struct vmt_diag *why, struct vmt_diag *diag)
+{
+	if (!live->uncaptured) {
+		live->uncaptured = thread->tid;
+		live->uncaptured_domain = thread->domain;
+	}
+	return vmt_diag_printf(diag, why->code, 0, why->cure,
+			       "the %s of the new thread %d are not captured: %s", missing,
+			       thread->tid, why->what);
+}
+
+/* Each new thread is tried, also when one before it failed. The first error. */
+static int follow_new(struct vmt_live *live, const struct vmt_domains *domains, size_t from,
+		      struct vmt_diag *diag)
+{
+	struct vmt_diag own = { 0 };
+	int first_err = 0;
+
+	if (open_set(live, domains, from, &own) < 0)
+		first_err = note_uncaptured(live, &live->threads.rows[from], "exits", &own, diag);
+	for (size_t i = from; live->sched && i < live->threads.count; i++) {
+		const struct vmt_thread *thread = &live->threads.rows[i];
+		int err;
+
+		vmt_diag_clear(&own);
+		err = vmt_live_open_thread(live, thread->tid, &own);
+		if (err)
+			err = note_uncaptured(live, thread, "context switches", &own, diag);
+		first_err = first_err ? first_err : err;
+	}
+	return first_err;
+}
+
 int vmt_live_follow(struct vmt_live *live, const struct vmt_domains *domains, struct vmt_diag *diag)
 {
 	size_t from;
 	int changed = vmt_threads_update(&live->threads, domains, &from), err = 0;
 
+	live->uncaptured = 0;
 	if (changed <= 0)
 		return changed;
 	for (size_t i = 0; i < live->nr_rings; i++) {
@@ -288,15 +324,19 @@ int vmt_live_follow(struct vmt_live *live, const struct vmt_domains *domains, st
 	}
 	if (from == live->threads.count)
 		return 1;
-	err = open_set(live, domains, from, diag);
-	if (!err)
-		err = open_threads(live, from, diag);
+	err = follow_new(live, domains, from, diag);
 	/* What was opened before a failure is used. */
 	if (vmt_live_write_attrs(live, diag) < 0 && !err)
 		err = VMT_E_IO;
 	if (live->enabled && enable_new(live, diag) < 0 && !err)
 		err = VMT_E_IO;
 	return err ? err : 1;
+}
+
+pid_t vmt_live_uncaptured(const struct vmt_live *live, uint32_t *domain)
+{
+	*domain = live->uncaptured_domain;
+	return live->uncaptured;
 }
 
 int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus, struct vmt_diag *diag)

@@ -60,6 +60,12 @@ bool vmt_live_lost(const struct vmt_live *live, uint64_t *lost);
 int vmt_live_follow(struct vmt_live *live, const struct vmt_domains *domains,
 		    struct vmt_diag *diag);
 
+/*
+ * The (first) thread for which the last vmt_live_follow failed, and the index of its domain; 0 when
+ * there is none.
+ */
+pid_t vmt_live_uncaptured(const struct vmt_live *live, uint32_t *domain);
+
 /* The same for CPUs that came online. */
 int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus,
 		      struct vmt_diag *diag);

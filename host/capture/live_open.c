@@ -250,13 +250,14 @@ int vmt_live_open_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
 	return open_ring(live, event, &want, live->cpu_ring_bytes, diag);
 }
 
-static int open_event(struct vmt_live *live, struct vmt_live_event *event,
-		      const struct vmt_live_ring *ring, const char *filter, struct vmt_diag *diag)
+/* Opens an event of a CPU into the ring of that CPU. */
+static int open_into(struct vmt_live *live, struct vmt_live_event *event, struct vmt_perf_want want,
+		     const struct vmt_live_ring *ring, const char *filter, struct vmt_diag *diag)
 {
-	struct vmt_perf_want want = { .config = event->id, .pid = -1, .cpu = ring->ring.cpu };
 	char name[96];
 	int fd, err = 0;
 
+	want.cpu = ring->ring.cpu;
 	event_name(event, &want, name, sizeof(name));
 	want.name = name;
 	if (!grow((void **)&live->fds, live->nr_fds, &live->cap_fds, sizeof(*live->fds)))
@@ -282,11 +283,33 @@ int vmt_live_open_events(struct vmt_live *live, size_t ring, const struct vmt_li
 
 		if (role == VMT_ROLE_MEMORY && !filters->first)
 			continue;
-		err = open_event(live, event, &live->rings[ring], filters->text[role], diag);
+		err = open_into(live, event,
+				(struct vmt_perf_want){ .config = event->id, .pid = -1 },
+				&live->rings[ring], filters->text[role], diag);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+/*
+ * The switches of a thread without a ring of their own: into the rings of the CPUs, which are
+ * there. It takes a descriptor a CPU, but no memory that would have to be locked.
+ */
+static int open_thread_on_cpus(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
+{
+	struct vmt_live_event *event = &live->events[VMT_LIVE_SWITCHES];
+	struct vmt_perf_want want = { .dummy = true, .switches = true, .pid = tid };
+	size_t first = live->nr_fds;
+	int err = 0;
+
+	for (size_t i = 0; i < live->nr_rings && !err; i++) {
+		if (live->rings[i].leader >= 0 && !live->rings[i].tid)
+			err = open_into(live, event, want, &live->rings[i], "", diag);
+	}
+	while (err && live->nr_fds > first)
+		live->ops->close(live->fds[--live->nr_fds]);
+	return err;
 }
 
 int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
@@ -301,6 +324,11 @@ int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag
 	event_name(event, &want, name, sizeof(name));
 	want.name = name;
 	err = open_ring(live, event, &want, live->thread_ring_bytes, &own);
+	if (err == VMT_E_LIMIT) {
+		int second = open_thread_on_cpus(live, tid, NULL);
+
+		err = second == 0 || second == VMT_E_NOT_FOUND ? second : err;
+	}
 	if (err >= 0 || err == VMT_E_NOT_FOUND)
 		return 0;
 	if (diag && !diag->code)

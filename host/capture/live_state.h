@@ -53,6 +53,8 @@ struct vmt_live {
 	size_t cpu_ring_bytes, thread_ring_bytes;
 	struct vmt_threads threads;
 	uint32_t next_stream;
+	pid_t uncaptured; /* a thread that the last vmt_live_follow could not open, 0: none */
+	uint32_t uncaptured_domain;
 	uint64_t closed_lost; /* records lost by rings that are closed */
 	bool enabled;
 };

@@ -193,16 +193,22 @@ static struct span scan_records(const struct vmt_replay *r, const struct vmt_ite
 	return span;
 }
 
-static int put(struct vmt_replay *r, const struct vmt_item *item, enum vmt_chunk_type type,
-	       struct vmt_diag *diag)
+static struct vmt_store_chunk chunk_of(const struct vmt_replay *r, const struct vmt_item *item,
+				       enum vmt_chunk_type type)
 {
-	struct vmt_store_chunk chunk = { .type = type,
+	return (struct vmt_store_chunk){ .type = type,
 					 .stream = item->stream,
 					 .cpu = -1,
 					 .time_first_ns = r->span.first_ns,
 					 .time_last_ns = r->span.last_ns,
 					 .nr_parts = 1,
 					 .parts = { { item->data, item->len } } };
+}
+
+static int put(struct vmt_replay *r, const struct vmt_item *item, enum vmt_chunk_type type,
+	       struct vmt_diag *diag)
+{
+	struct vmt_store_chunk chunk = chunk_of(r, item, type);
 
 	return vmt_store_append(r->setup.store, &chunk, diag);
 }
@@ -247,9 +253,14 @@ static int put_loss(struct vmt_replay *r, const struct vmt_item *item, struct vm
 static int put_records(struct vmt_replay *r, const struct vmt_item *item,
 		       struct vmt_capture_counts *counts, struct vmt_diag *diag)
 {
-	int err = put(r, item, VMT_CHUNK_RECORDS, diag);
+	struct vmt_capture_counts before = *counts;
+	struct vmt_store_chunk chunk = chunk_of(r, item, VMT_CHUNK_RECORDS);
+	int err;
 
 	scan_records(r, item, counts);
+	chunk.records = (uint32_t)(counts->records - before.records);
+	chunk.exits = (uint32_t)(counts->exits - before.exits);
+	err = vmt_store_append(r->setup.store, &chunk, diag);
 	if (err)
 		counts->unstored += item->len;
 	else

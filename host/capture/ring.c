@@ -21,6 +21,7 @@
 struct span { /* the chunk under construction */
 	uint64_t first_ns, last_ns;
 	uint64_t start, end; /* ring positions */
+	uint32_t records, exits;
 };
 
 static uint64_t load_word(const struct vmt_capture_ring *ring, uint64_t at)
@@ -44,12 +45,16 @@ static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint3
 			 struct vmt_capture_counts *counts)
 {
 	counts->records++;
+	span->records++;
 	if (type == PERF_RECORD_SAMPLE && size >= SAMPLE_BYTES_LEAST) {
 		/* The id stands in the upper half of the word that starts with the raw size. */
 		uint64_t word = load_word(ring, at + SAMPLE_RAW_ID - 4);
 
 		note_time(span, load_word(ring, at + SAMPLE_TIME));
-		counts->exits += ((word >> 32) & 0xffff) == exit_id;
+		if (((word >> 32) & 0xffff) == exit_id) {
+			counts->exits++;
+			span->exits++;
+		}
 		return;
 	}
 	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES) {
@@ -75,6 +80,8 @@ static int flush(const struct vmt_capture_ring *ring, struct span *span, vmt_cap
 		.cpu = ring->cpu,
 		.time_first_ns = span->first_ns,
 		.time_last_ns = span->last_ns,
+		.records = span->records,
+		.exits = span->exits,
 		.nr_parts = len > head ? 2 : 1,
 		.parts = { { ring->data + at, head }, { ring->data, len - head } },
 	};

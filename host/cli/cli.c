@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "host/cli/terminal.h"
 #include "host/cli/text.h"
 
 static const struct {
@@ -26,6 +28,44 @@ static void put_line(const char *prefix, const char *text)
 	fputc('\n', stderr);
 }
 
+#define CURE_INDENT 2
+
+static size_t columns_of(const char *text, size_t bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		n += ((unsigned char)text[i] & 0xc0) != 0x80; /* a character's first byte */
+	return n;
+}
+
+/* A cure: on a terminal broken at spaces to fit its width, elsewhere one line. */
+static void put_cure(const char *text)
+{
+	size_t width = isatty(STDERR_FILENO) ? vmt_cli_width(STDERR_FILENO) : SIZE_MAX;
+	size_t column = CURE_INDENT;
+	char clean[1024];
+
+	vmt_text_safe(clean, sizeof(clean), text);
+	fprintf(stderr, "%*s", CURE_INDENT, "");
+	for (const char *word = clean + strspn(clean, " "); *word;) {
+		size_t bytes = strcspn(word, " "), columns = columns_of(word, bytes);
+
+		if (column > CURE_INDENT && column + 1 + columns > width) {
+			fprintf(stderr, "\n%*s", CURE_INDENT, "");
+			column = CURE_INDENT;
+		} else if (column > CURE_INDENT) {
+			fputc(' ', stderr);
+			column++;
+		}
+		fwrite(word, 1, bytes, stderr);
+		column += columns;
+		word += bytes;
+		word += strspn(word, " ");
+	}
+	fputc('\n', stderr);
+}
+
 int vmt_cli_fail(const struct vmt_diag *diag)
 {
 	fputs("vmtrace: error: ", stderr);
@@ -34,7 +74,7 @@ int vmt_cli_fail(const struct vmt_diag *diag)
 		fprintf(stderr, " (at offset %llu)", (unsigned long long)diag->offset);
 	fputc('\n', stderr);
 	if (diag->cure[0])
-		put_line("  ", diag->cure);
+		put_cure(diag->cure);
 	if (diag->code == VMT_E_NOT_FOUND && diag->sys_errno)
 		return VMT_STATUS_FAILURE; /* a file, not a domain */
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
@@ -48,7 +88,7 @@ int vmt_cli_usage(const struct vmt_cli *cli, const char *what, const char *cure)
 {
 	put_line("vmtrace: error: ", what);
 	if (cure && *cure)
-		put_line("  ", cure);
+		put_cure(cure);
 	else if (cli->verb)
 		fprintf(stderr, "  vmtrace %s --help says how it is used\n", cli->verb);
 	return VMT_STATUS_USAGE;

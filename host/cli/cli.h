@@ -11,6 +11,7 @@
 #include "decode/analyze/report.h"
 #include "decode/base/diag.h"
 #include "decode/base/vcpu_set.h"
+#include "host/cli/pt_options.h"
 
 /*
  * The command line: one table of options (options.c) and one of verbs (verbs.c) feed the parser,
@@ -69,6 +70,7 @@ struct vmt_cli {
 	int64_t offset;
 	uint64_t mult;
 	unsigned int frac;
+	struct vmt_pt_cli pt;
 	const char *args[VMT_CLI_LIST_MAX]; /* positional */
 	size_t nr_args;
 	char **command; /* after --, NULL terminated, or NULL */

@@ -187,7 +187,7 @@ void vmt_explain_begin(struct vmt_explain *e, const struct vmt_cli *cli)
 {
 	memset(e, 0, sizeof(*e));
 	e->cli = cli;
-	if (cli->format == VMT_FORMAT_JSON)
+	if (cli->format != VMT_FORMAT_TEXT)
 		e->results = json_array();
 }
 
@@ -217,15 +217,86 @@ void vmt_explain_line(struct vmt_explain *e, const char *query, const struct vmt
 	write_answer(e, query, a, true);
 }
 
+/* ---- csv: a row an answer, what is particular to its kind in one cell ---- */
+
+static const char *const csv_columns[] = { "query", "what", "kind", "known", "name", "title" };
+
+#define NR_CSV_COLUMNS (sizeof(csv_columns) / sizeof(csv_columns[0]))
+
+static bool is_csv_column(const char *key)
+{
+	for (size_t i = 0; i < NR_CSV_COLUMNS; i++) {
+		if (!strcmp(csv_columns[i], key))
+			return true;
+	}
+	return false;
+}
+
+/* A value without quotes around it: text, number, true or false; nothing for null. */
+static void put_value(const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	if (json_is_integer(value))
+		printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_boolean(value))
+		fputs(json_is_true(value) ? "true" : "false", stdout);
+	for (; text && *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+}
+
+static void put_csv_row(json_t *answer)
+{
+	const char *key, *gap = "";
+	json_t *value;
+
+	for (size_t i = 0; i < NR_CSV_COLUMNS; i++) {
+		putchar('"');
+		put_value(json_object_get(answer, csv_columns[i]));
+		fputs("\",", stdout);
+	}
+	putchar('"');
+	json_object_foreach(answer, key, value)
+	{
+		if (is_csv_column(key) || json_is_null(value))
+			continue;
+		printf("%s%s=", gap, key);
+		put_value(value);
+		gap = "; ";
+	}
+	fputs("\"\n", stdout);
+}
+
+static void print_csv(const json_t *results)
+{
+	json_t *answer;
+	size_t i;
+
+	for (i = 0; i < NR_CSV_COLUMNS; i++)
+		printf("%s,", csv_columns[i]);
+	puts("details");
+	json_array_foreach(results, i, answer) put_csv_row(answer);
+}
+
 void vmt_explain_end(struct vmt_explain *e, bool print)
 {
 	json_t *doc;
 
 	if (!e->results)
 		return;
+	if (e->cli->format == VMT_FORMAT_CSV) {
+		if (print)
+			print_csv(e->results);
+		json_decref(e->results);
+		e->results = NULL;
+		return;
+	}
 	doc = json_pack("{s:s,s:o}", "schema", "vmtrace-explain/1", "results", e->results);
 	if (print)
-		vmt_text_put_json(doc, JSON_INDENT(2));
+		vmt_text_put_json(stdout, doc, JSON_INDENT(2));
 	else
 		json_decref(doc);
 	e->results = NULL;

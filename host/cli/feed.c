@@ -14,6 +14,8 @@ static int choose_path(struct vmt_feed *feed, struct vmt_diag *diag)
 {
 	const struct vmt_cli *cli = feed->cli;
 
+	if (cli->pt.hex)
+		return 0;
 	if (!cli->input)
 		return vmt_session_newest(cli->nr_domains ? cli->domains[0] : NULL, feed->path,
 					  sizeof(feed->path), diag);
@@ -71,8 +73,10 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 	const struct vmt_cli *cli = feed->cli;
 	int err = choose_path(feed, diag);
 
-	if (!err)
+	if (!err && !cli->pt.hex)
 		err = vmt_reader_open(&feed->reader, feed->path, NULL, diag);
+	if (!err)
+		feed->recording = vmt_session_writes(feed->path);
 	if (!err && cli->guest_kallsyms)
 		err = vmt_reader_open(kallsyms, cli->guest_kallsyms, NULL, diag);
 	if (!err)
@@ -92,17 +96,49 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 
 	memset(feed, 0, sizeof(*feed));
 	feed->cli = cli;
+	if (cli->pt.given && !cli->pt.raw && !cli->pt.hex) {
+		vmt_diag_printf(&diag, VMT_E_USAGE, 0, "--pt-raw says that the input is one",
+				"%s is for bare PT streams", cli->pt.given);
+		return vmt_cli_fail(&diag);
+	}
 	err = open_all(feed, &kallsyms, &diag);
 	if (kallsyms)
 		vmt_reader_close(kallsyms);
 	return err ? vmt_cli_fail(&diag) : VMT_STATUS_OK;
 }
 
+static struct vmt_input_pt bare_stream(const struct vmt_pt_cli *pt)
+{
+	struct vmt_input_pt in = {
+		.cpu = pt->cpu,
+		.clock = pt->clock,
+		.vms = pt->vms,
+		.nr_vms = pt->nr_vms,
+		.names = pt->names,
+		.nr_names = pt->nr_names,
+	};
+
+	in.clock.tsc_hz = vmt_pt_tsc_hz(pt);
+	return in;
+}
+
 int vmt_feed_input(struct vmt_feed *feed)
 {
+	const struct vmt_cli *cli = feed->cli;
+	struct vmt_input_options options = cli->window;
 	struct vmt_diag diag = { 0 };
 
-	if (vmt_input_open(&feed->input, feed->reader, &feed->cli->window, &diag))
+	if (cli->pt.raw) {
+		feed->pt = bare_stream(&cli->pt);
+		options.pt = &feed->pt;
+	}
+	/* What is left out by type is not looked at by time, domain and vCPU. */
+	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&
+	    !cli->vcpu_list) {
+		options.types = feed->types;
+		options.by_thread = feed->by_thread;
+	}
+	if (vmt_input_open(&feed->input, feed->reader, &options, &diag))
 		return vmt_cli_fail(&diag);
 	feed->reader = NULL;
 	return VMT_STATUS_OK;
@@ -141,6 +177,39 @@ static void look_up_domains(struct vmt_feed *feed)
 	}
 }
 
+static void note_pid(struct vmt_feed *feed, uint32_t pid)
+{
+	const struct vmt_cli *cli = feed->cli;
+
+	for (size_t n = 0; n < cli->nr_pids; n++) {
+		if ((uint32_t)cli->pids[n] == pid) {
+			feed->pids_seen |= UINT64_C(1) << n;
+			return;
+		}
+	}
+	for (size_t n = 0; n < feed->nr_others; n++) {
+		if (feed->others[n] == pid)
+			return;
+	}
+	if (feed->nr_others < sizeof(feed->others) / sizeof(feed->others[0]))
+		feed->others[feed->nr_others++] = pid;
+}
+
+static void note_seen(struct vmt_feed *feed, const struct vmt_event *event)
+{
+	struct vmt_filter any_vcpu;
+
+	if (feed->cli->nr_pids && (event->has & VMT_HAS_TID) && event->pid)
+		note_pid(feed, event->pid);
+	if (!feed->filter.by_vcpu || !(event->has & VMT_HAS_VCPU) ||
+	    vmt_vcpu_set_has(&feed->vcpus_seen, event->vcpu))
+		return;
+	any_vcpu = feed->filter;
+	any_vcpu.by_vcpu = false;
+	if (vmt_filter_passes(&any_vcpu, event))
+		vmt_vcpu_set_add(&feed->vcpus_seen, event->vcpu);
+}
+
 static void take(void *context, const struct vmt_event *event)
 {
 	struct vmt_feed *feed = context;
@@ -148,8 +217,71 @@ static void take(void *context, const struct vmt_event *event)
 	feed->seen++;
 	if (feed->filter.by_domain)
 		look_up_domains(feed);
+	note_seen(feed, event);
 	if (vmt_filter_passes(&feed->filter, event))
 		feed->emit(feed->context, event);
+}
+
+/* Appends to a list in words; what does not fit is left out. */
+static void list_number(char *text, size_t size, unsigned int n)
+{
+	size_t at = strlen(text);
+
+	if (at + 16 < size)
+		snprintf(text + at, size - at, "%s%u", at ? ", " : "", n);
+}
+
+static int check_pids(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	char there[200] = "";
+
+	for (size_t n = 0; n < feed->cli->nr_pids; n++) {
+		bool found = feed->pids_seen >> n & 1;
+
+		for (size_t i = 0; i < facts->nr_domains; i++)
+			found |= facts->domains[i].pid == (uint32_t)feed->cli->pids[n];
+		if (found)
+			continue;
+		for (size_t i = 0; i < feed->nr_others; i++)
+			list_number(there, sizeof(there), feed->others[i]);
+		vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no process %ld",
+				(long)feed->cli->pids[n]);
+		vmt_diag_cure(&diag, there[0] ? "it has: %s" : "it names no process at all%s",
+			      there);
+		return vmt_cli_fail(&diag);
+	}
+	return VMT_STATUS_OK;
+}
+
+/* A vCPU that the session document names is there, with or without events. */
+static int check_vcpus(const struct vmt_feed *feed)
+{
+	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
+	struct vmt_diag diag = { 0 };
+	struct vmt_vcpu_set there = feed->vcpus_seen;
+	char list[200] = "";
+
+	for (size_t i = 0; i < facts->nr_domains; i++) {
+		unsigned int v = 0;
+
+		while (v < facts->domains[i].nr_vcpus && vmt_vcpu_set_add(&there, v))
+			v++;
+	}
+	for (unsigned int v = 0; v < VMT_VCPU_SET_MAX; v++) {
+		if (!vmt_vcpu_set_has(&there, v))
+			continue;
+		if (vmt_cli_wants_vcpu(feed->cli, v))
+			return VMT_STATUS_OK;
+		list_number(list, sizeof(list), v);
+	}
+	if (!feed->cli->vcpu_list)
+		return VMT_STATUS_OK;
+	vmt_diag_printf(&diag, VMT_E_NOT_FOUND, 0, NULL, "the capture has no vCPU %.60s",
+			feed->cli->vcpu_list);
+	vmt_diag_cure(&diag, list[0] ? "it has: %s" : "it has no event of a vCPU%s", list);
+	return vmt_cli_fail(&diag);
 }
 
 static int check_domains(const struct vmt_feed *feed)
@@ -171,6 +303,7 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 {
 	const struct vmt_cli *cli = feed->cli;
 	struct vmt_diag diag = { 0 };
+	int status;
 
 	feed->emit = emit;
 	feed->context = context;
@@ -181,7 +314,11 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	feed->filter.vcpus = cli->vcpus;
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
-	return check_domains(feed);
+	feed->seen += vmt_input_facts(feed->input)->unsent;
+	status = check_domains(feed);
+	if (!status)
+		status = check_pids(feed);
+	return status ? status : check_vcpus(feed);
 }
 
 static double percent_of(uint64_t part, uint64_t whole)
@@ -190,14 +327,24 @@ static double percent_of(uint64_t part, uint64_t whole)
 }
 
 /* A capture that is cut off lost something of unknown size: more than none. */
-bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent)
+bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent,
+			char *what, size_t size)
 {
 	double lost = percent_of(ledger->records_lost, ledger->records_lost + records);
-	bool something = ledger->truncated || ledger->records_lost || ledger->bytes_skipped ||
-			 ledger->overflows;
+	double skipped = percent_of(ledger->bytes_skipped, ledger->bytes_total);
 
-	return lost > percent || percent_of(ledger->bytes_skipped, ledger->bytes_total) > percent ||
-	       (percent <= 0 && something);
+	if (lost > percent && lost >= skipped)
+		snprintf(what, size, "%.3g %% of the records are lost", lost);
+	else if (skipped > percent)
+		snprintf(what, size, "%.3g %% of the bytes are lost", skipped);
+	else if (percent <= 0 && ledger->truncated)
+		snprintf(what, size, "the capture is cut off: an unknown part is lost");
+	else if (percent <= 0 && ledger->overflows)
+		snprintf(what, size, "%llu losses of unknown size",
+			 (unsigned long long)ledger->overflows);
+	else
+		return false;
+	return true;
 }
 
 int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t records)
@@ -211,9 +358,13 @@ int vmt_feed_finish(struct vmt_feed *feed, struct vmt_ledger ledger, uint64_t re
 		if (vmt_output_finish(&feed->file, &diag))
 			return vmt_cli_fail(&diag);
 	}
-	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss)) {
-		vmt_cli_warn(feed->cli, "more is lost than --max-loss allows");
-		return VMT_STATUS_LOSS;
+	if (feed->recording)
+		ledger.truncated = false; /* the end is not there yet */
+	if (feed->cli->has_max_loss && vmt_feed_lost_more(&ledger, records, feed->cli->max_loss,
+							  diag.what, sizeof(diag.what))) {
+		diag.code = VMT_E_TRUNCATED;
+		vmt_diag_cure(&diag, "more than --max-loss %g allows", feed->cli->max_loss);
+		return vmt_cli_fail(&diag);
 	}
 	return VMT_STATUS_OK;
 }

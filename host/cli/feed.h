@@ -24,6 +24,7 @@ struct vmt_feed {
 	char path[512];		   /* of the input, "-" for standard input */
 	struct vmt_reader *reader; /* owned by input once that is open */
 	struct vmt_input *input;
+	struct vmt_input_pt pt;	      /* --pt-raw */
 	struct vmt_kallsyms *symbols; /* NULL: none */
 	struct vmt_output file;	      /* -o */
 	bool has_file;
@@ -32,7 +33,14 @@ struct vmt_feed {
 	size_t nr_looked_up; /* domains of the input that were compared with --domain */
 	vmt_event_fn *emit;
 	void *context;
-	uint64_t seen; /* events, wanted or not */
+	uint64_t pids_seen;		/* bit n: --pid n had an event */
+	struct vmt_vcpu_set vcpus_seen; /* that had one, in what --domain and --pid choose */
+	uint32_t others[8];		/* processes that --pid does not name */
+	size_t nr_others;
+	uint64_t seen;	/* events, wanted or not */
+	bool by_thread; /* as in struct vmt_input_options; set before vmt_feed_input */
+	uint32_t types; /* set before vmt_feed_input: the types that emit needs; 0: all */
+	bool recording; /* a session still writes the input */
 };
 
 /*
@@ -46,7 +54,8 @@ int vmt_feed_input(struct vmt_feed *feed);
 
 /*
  * Reads everything; the events that --domain, --pid and --vcpu want go to emit. Domains are looked
- * up in the session document as it comes: VMT_STATUS_NO_DOMAIN when one is in none.
+ * up in the session document as it comes. VMT_STATUS_NO_DOMAIN when a domain or process is not
+ * in the input, or none of the vCPUs.
  */
 int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context);
 
@@ -60,7 +69,11 @@ void vmt_feed_close(struct vmt_feed *feed);
 /* For vmt_symbol_fn: context is the feed; NULL when there are no symbols. */
 vmt_symbol_fn *vmt_feed_symbols(const struct vmt_feed *feed);
 
-/* Whether loss is beyond the limit, in percent of bytes and of records. */
-bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent);
+/*
+ * Whether loss is beyond the limit, in percent of bytes and of records. Says what is lost: "18.3 %
+ * of the bytes are lost".
+ */
+bool vmt_feed_lost_more(const struct vmt_ledger *ledger, uint64_t records, double percent,
+			char *what, size_t size);
 
 #endif

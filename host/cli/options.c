@@ -255,6 +255,26 @@ static const struct vmt_option_row rows[] = {
 	  AT(has_mult), NULL },
 	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
 	  "48 32", CUSTOM(read_frac) },
+	{ "pt-raw", 0, NULL, "the input is the bare Intel PT byte stream of one CPU", NULL,
+	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
+	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),
+	  0, NULL },
+	{ "block", 0, "CONTEXT", "PEBS block that is open at the start: none, blk4, blk8",
+	  "none blk4 blk8", CUSTOM(vmt_pt_read_block) },
+	{ "cpu-id", 0, "F/M/S", "processor, as 6/0x55/4: chooses the errata", NULL,
+	  CUSTOM(vmt_pt_read_cpu_id) },
+	{ "vm", 0, "VMCS,offset=N,...",
+	  "a VM of the stream (repeatable): VMCS pointer or any; offset, mult, frac of its TSC; "
+	  "name; vcpu",
+	  NULL, CUSTOM(vmt_pt_read_vm) },
+	{ "tsc-hz", 0, "N", "TSC ticks a second: gives times in ns", NULL,
+	  CUSTOM(vmt_pt_read_tsc_hz) },
+	{ "mtc-freq", 0, "N", "RTIT_CTL.MTCFreq of the stream, 0 to 15", NULL,
+	  CUSTOM(vmt_pt_read_mtc_freq) },
+	{ "nom-ratio", 0, "N", "maximum non-turbo ratio (MSR_PLATFORM_INFO bits 15:8)", NULL,
+	  CUSTOM(vmt_pt_read_nom_ratio) },
+	{ "cpuid-15h", 0, "EAX,EBX[,ECX]", "CPUID leaf 15H: TSC and crystal ratio, crystal in Hz",
+	  NULL, CUSTOM(vmt_pt_read_cpuid_15h) },
 };
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -337,6 +337,10 @@ static int finish(struct scan *s)
 			return vmt_cli_usage(cli, what, NULL);
 		}
 	}
+	if (cli->has_fail_on && verb->run != vmt_verb_report) {
+		snprintf(what, sizeof(what), "%s has no findings for --fail-on", verb->name);
+		return vmt_cli_usage(cli, what, "vmtrace report has");
+	}
 	if (cli->nr_args < verb->min_args) {
 		snprintf(what, sizeof(what), "%s needs an argument", verb->name);
 		return vmt_cli_usage(cli, what, NULL);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/cli/to_stdout.h"
+
 char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
@@ -63,21 +65,27 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 	json_object_set_new(doc, "records_lost", number(info->lost_records));
 	json_object_set_new(doc, "bytes_per_minute",
 			    info->bytes_per_minute ? number(info->bytes_per_minute) : json_null());
+	json_object_set_new(doc, "keep_ns", info->keep_ns ? number(info->keep_ns) : json_null());
+	json_object_set_new(doc, "kept_bytes", number(info->kept_bytes));
+	json_object_set_new(doc, "kept_records", number(info->kept_records));
+	json_object_set_new(doc, "kept_exits", number(info->kept_exits));
+	json_object_set_new(doc, "losses_of_unknown_size", number(info->unknown_losses));
+	json_object_set_new(doc, "end_reason", text_or_null(info->end_reason));
 	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
 }
 
-static void put(json_t *doc)
+static void put(FILE *out, json_t *doc)
 {
-	vmt_text_put_json(doc, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	vmt_text_put_json(out, doc, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 }
 
-void vmt_print_session_json(const struct vmt_session_info *info)
+void vmt_print_session_json(FILE *out, const struct vmt_session_info *info)
 {
 	json_t *doc = json_object();
 
 	json_object_set_new(doc, "schema", json_string("vmtrace-session-state/1"));
 	fill_json(doc, info);
-	put(doc);
+	put(out, doc);
 }
 
 void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count)
@@ -92,18 +100,34 @@ void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count)
 	}
 	json_object_set_new(doc, "schema", json_string("vmtrace-sessions/1"));
 	json_object_set_new(doc, "sessions", sessions);
-	put(doc);
+	put(stdout, doc);
 }
 
-void vmt_print_session_summary(const struct vmt_session_info *info)
+static void print_kept(FILE *out, const struct vmt_session_info *info)
+{
+	char size[24];
+
+	fprintf(out, "  kept: about the newest %g s (--keep), %s, %llu of %llu exits\n",
+		(double)info->keep_ns / 1e9, vmt_text_bytes(size, sizeof(size), info->kept_bytes),
+		(unsigned long long)info->kept_exits, (unsigned long long)info->exits);
+}
+
+void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 {
 	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+	const char *where = vmt_is_stdout(info->file) ? "standard output" : info->file;
 
-	printf("%s: %.1f s, %s in %s, %llu exits, %llu records lost\n",
-	       vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : info->id),
-	       (double)info->elapsed_ns / 1e9, vmt_text_bytes(size, sizeof(size), info->file_bytes),
-	       vmt_text_safe(file, sizeof(file), info->file), (unsigned long long)info->exits,
-	       (unsigned long long)info->lost_records);
+	fprintf(out, "%s: %.1f s, %s in %s, %llu exits, %llu records lost%s\n",
+		vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : info->id),
+		(double)info->elapsed_ns / 1e9,
+		vmt_text_bytes(size, sizeof(size), info->kept_bytes),
+		vmt_text_safe(file, sizeof(file), where), (unsigned long long)info->kept_exits,
+		(unsigned long long)info->lost_records,
+		info->unknown_losses ? " and more that nobody counted" : "");
+	if (info->keep_ns)
+		print_kept(out, info);
+	if (info->end_reason[0] && strcmp(info->end_reason, VMT_SESSION_STOPPED) != 0)
+		fprintf(out, "  ended: %s\n", info->end_reason);
 }
 
 void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out)
@@ -115,7 +139,7 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 			   .pids = cli->pids,
 			   .nr_pids = cli->nr_pids },
 		.backend = cli->backend,
-		.output = cli->output,
+		.output = vmt_is_stdout(cli->output) ? NULL : cli->output,
 		.force = cli->force,
 		.compress = cli->compress,
 		.buffer_bytes = cli->buffer_bytes,
@@ -168,12 +192,10 @@ int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *
 	return VMT_STATUS_LOSS;
 }
 
-int vmt_session_check_output(const struct vmt_cli *cli)
+int vmt_session_no_csv(const struct vmt_cli *cli)
 {
 	if (cli->format == VMT_FORMAT_CSV)
 		return vmt_cli_usage(cli, "there is no table to write as csv",
 				     "use --format text or json");
-	if (cli->output && !strcmp(cli->output, "-"))
-		return vmt_cli_usage(cli, "a capture needs a file", "give --output a name");
 	return VMT_STATUS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "host/cli/cli.h"
 #include "host/cli/text.h"
@@ -14,13 +15,13 @@
 /* "1.5 MiB"; buf of at least 24 bytes. */
 char *vmt_text_bytes(char *buf, size_t size, uint64_t bytes);
 
-/* One session as JSON on standard output, with a schema and a newline. */
-void vmt_print_session_json(const struct vmt_session_info *info);
-/* Many: {"schema":…,"sessions":[…]}. */
+/* One session as JSON, with a schema and a newline. */
+void vmt_print_session_json(FILE *out, const struct vmt_session_info *info);
+/* Many, on standard output: {"schema":…,"sessions":[…]}. */
 void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count);
 
 /* "web01: 12.0 s, 3.4 MiB in FILE, 12345 exits, 0 records lost" */
-void vmt_print_session_summary(const struct vmt_session_info *info);
+void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info);
 
 /* The session options of the command line; domain names stay in cli. */
 void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out);
@@ -34,7 +35,7 @@ void vmt_session_sweep(const struct vmt_cli *cli);
 /* The exit status of a capture that is over: VMT_STATUS_LOSS beyond --max-loss. */
 int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *info);
 
-/* 0, or a usage error for --format csv, where there is no table, and for --output -. */
-int vmt_session_check_output(const struct vmt_cli *cli);
+/* 0, or a usage error for --format csv: there is no table. */
+int vmt_session_no_csv(const struct vmt_cli *cli);
 
 #endif

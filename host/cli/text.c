@@ -25,17 +25,17 @@ char *vmt_text_safe(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-static void put_escaped(uint32_t c)
+static void put_escaped(FILE *file, uint32_t c)
 {
 	if (c >= 0x10000) {
-		printf("\\u%04x", 0xd800 + ((c - 0x10000) >> 10));
+		fprintf(file, "\\u%04x", 0xd800 + ((c - 0x10000) >> 10));
 		c = 0xdc00 + ((c - 0x10000) & 0x3ff);
 	}
-	printf("\\u%04x", c);
+	fprintf(file, "\\u%04x", c);
 }
 
 /* Outside of strings JSON has no other characters than ASCII; within, jansson escaped C0. */
-void vmt_text_put_json(json_t *document, size_t flags)
+void vmt_text_put_json(FILE *file, json_t *document, size_t flags)
 {
 	char *text = json_dumps(document, flags);
 
@@ -45,11 +45,11 @@ void vmt_text_put_json(json_t *document, size_t flags)
 		size_t n = vmt_utf8_next(at, &c);
 
 		if (*at == '\n' || vmt_utf8_is_harmless(c))
-			fwrite(at, 1, n, stdout);
+			fwrite(at, 1, n, file);
 		else
-			put_escaped(c == VMT_UTF8_BAD ? 0xfffd : c);
+			put_escaped(file, c == VMT_UTF8_BAD ? 0xfffd : c);
 		at += n;
 	}
 	free(text);
-	putchar('\n');
+	putc('\n', file);
 }

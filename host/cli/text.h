@@ -15,9 +15,9 @@ void vmt_text_put(FILE *file, const char *text);
 char *vmt_text_safe(char *buf, size_t size, const char *text);
 
 /*
- * Writes a document and a newline to standard output and frees it. Characters that a terminal would
+ * Writes a document and a newline to a stream and frees it. Characters that a terminal would
  * not show as they are stand escaped. flags: of json_dumps.
  */
-void vmt_text_put_json(json_t *document, size_t flags);
+void vmt_text_put_json(FILE *file, json_t *document, size_t flags);
 
 #endif

@@ -126,10 +126,9 @@ static const struct vmt_probe *probe_domain(struct doctor *doctor, size_t i)
 static void check_lines(const struct vmt_page *page, const struct vmt_check *check, int verbose)
 {
 	static const enum vmt_text_style styles[] = {
-		[VMT_CHECK_OK] = VMT_STYLE_PLAIN,
-		[VMT_CHECK_WARN] = VMT_STYLE_WARN,
-		[VMT_CHECK_BLOCKED] = VMT_STYLE_CRITICAL,
-		[VMT_CHECK_UNKNOWN] = VMT_STYLE_DIM,
+		[VMT_CHECK_OK] = VMT_STYLE_PLAIN,	  [VMT_CHECK_WARN] = VMT_STYLE_WARN,
+		[VMT_CHECK_BLOCKED] = VMT_STYLE_CRITICAL, [VMT_CHECK_UNKNOWN] = VMT_STYLE_DIM,
+		[VMT_CHECK_ABSENT] = VMT_STYLE_DIM,
 	};
 	char label[64];
 

@@ -218,8 +218,6 @@ int vmt_verb_explain(struct vmt_cli *cli)
 	struct vmt_explain e;
 	int status = VMT_STATUS_OK;
 
-	if (cli->format == VMT_FORMAT_CSV)
-		return vmt_cli_usage(cli, "explain has no csv output", "text or json");
 	if (!cli->nr_args) {
 		fputs(questions, stdout);
 		return VMT_STATUS_OK;

@@ -185,9 +185,12 @@ static void verbose_lines(const struct list *list, const struct vmt_domain *doma
 	}
 }
 
-static const char *shown_name(const struct vmt_domain *domain)
+static const char *shown_name(const struct vmt_domain *domain, char *text, size_t size)
 {
-	return domain->name ? domain->name : "(not of libvirt)";
+	if (domain->name)
+		return domain->name;
+	snprintf(text, size, "pid %d", domain->pid);
+	return text;
 }
 
 /* The width of the longest name, as far as the page has room. */
@@ -195,10 +198,11 @@ static unsigned int name_width(const struct vmt_page *page, const struct vmt_dom
 			       unsigned int width)
 {
 	unsigned int room = page->width - 56;
-	char clean[256];
+	char clean[256], text[24];
 
 	for (size_t i = 0; i < domains->count; i++) {
-		size_t n = vmt_utf8_clean(clean, sizeof(clean), shown_name(&domains->items[i]), 0);
+		size_t n = vmt_utf8_clean(clean, sizeof(clean),
+					  shown_name(&domains->items[i], text, sizeof(text)), 0);
 
 		width = n > width ? (unsigned int)n : width;
 	}
@@ -216,7 +220,7 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 	snprintf(text, sizeof(text), "%d", domain->id);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->id >= 0 ? text : "-", 5);
-	vmt_page_left(page, shown_name(domain), list->name_width);
+	vmt_page_left(page, shown_name(domain, text, sizeof(text)), list->name_width);
 	vmt_out_char(out, ' ');
 	vmt_page_left(page, domain->state, 10);
 	snprintf(text, sizeof(text), "%d", domain->pid);

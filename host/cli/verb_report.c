@@ -46,10 +46,19 @@ static int judge(struct vmt_feed *feed, const struct vmt_report *report)
 
 static int run(struct vmt_feed *feed)
 {
-	struct vmt_report_options options = { .by = feed->cli->by, .storms = true };
+	const struct vmt_cli *cli = feed->cli;
+	struct vmt_report_options options = { .by = cli->by,
+					      .storms = true,
+					      .recording = feed->recording,
+					      .filtered = cli->vcpu_list || cli->nr_domains ||
+							  cli->nr_pids };
 	struct vmt_report_builder *builder = NULL;
 	const struct vmt_report *report = NULL;
-	int status = vmt_feed_input(feed);
+	int status;
+
+	feed->types = VMT_REPORT_TYPES;
+	feed->by_thread = true;
+	status = vmt_feed_input(feed);
 
 	if (status)
 		return status;

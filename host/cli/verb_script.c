@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* vmtrace script: events one a line, in order of time. */
 #include <stdio.h>
+#include <string.h>
 
 #include "decode/analyze/reorder.h"
 #include "decode/export/names.h"
@@ -82,14 +83,19 @@ static int run(struct vmt_feed *feed, uint32_t types)
 
 int vmt_verb_script(struct vmt_cli *cli)
 {
-	uint32_t types = cli->types ? vmt_event_types_parse(cli->types) : 0;
+	const char *bad = NULL;
+	uint32_t types = cli->types ? vmt_event_types_parse(cli->types, &bad) : 0;
 	struct vmt_feed feed;
+	char what[120];
 	int status;
 
-	if (cli->types && !types)
-		return vmt_cli_usage(cli, "--type has a word that is no type of event",
+	if (cli->types && !types) {
+		snprintf(what, sizeof(what), "--type: '%.*s' is no type of event",
+			 (int)(strcspn(bad, ",") < 60 ? strcspn(bad, ",") : 60), bad);
+		return vmt_cli_usage(cli, what,
 				     "types: entry, exit, userspace, switch, wakeup, inject, "
 				     "tsc_write, note, mark, loss, gap");
+	}
 	status = vmt_feed_open(&feed, cli);
 	if (!status)
 		status = run(&feed, types);

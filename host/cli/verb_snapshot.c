@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "host/cli/session_text.h"
+#include "host/cli/to_stdout.h"
 
 /* Beside the session's own file: FILE-snapshot-TIME.vmt. */
 static void default_output(const struct vmt_session_info *session, char *path, size_t size)
@@ -25,25 +26,37 @@ int vmt_verb_snapshot(struct vmt_cli *cli)
 	struct vmt_session_info session, info;
 	struct vmt_diag diag = { 0 };
 	char path[sizeof(session.file) + 64], size[24];
+	bool to_stdout = vmt_is_stdout(cli->output);
+	FILE *out = to_stdout ? stderr : stdout;
 
-	if (vmt_session_check_output(cli))
+	if (vmt_session_no_csv(cli))
 		return VMT_STATUS_USAGE;
+	if (to_stdout &&
+	    (vmt_to_stdout_check(&diag) || vmt_to_stdout_path(path, sizeof(path), &diag)))
+		return vmt_cli_fail(&diag);
 	vmt_session_sweep(cli);
 	if (vmt_session_find(vmt_session_wanted(cli), &session, &diag))
 		return vmt_cli_fail(&diag);
-	if (cli->output)
+	if (cli->output && !to_stdout)
 		snprintf(path, sizeof(path), "%s", cli->output);
-	else
+	else if (!to_stdout)
 		default_output(&session, path, sizeof(path));
 	if (vmt_session_snapshot(&session, path, cli->force, &info, &diag))
 		return vmt_cli_fail(&diag);
+	if (to_stdout) {
+		if (vmt_to_stdout(path, &diag))
+			return vmt_cli_fail(&diag);
+		snprintf(path, sizeof(path), "standard output");
+		snprintf(info.file, sizeof(info.file), "-");
+	}
 	if (cli->format == VMT_FORMAT_JSON) {
-		vmt_print_session_json(&info);
+		vmt_print_session_json(out, &info);
 	} else {
 		char safe[sizeof(path)];
 
-		printf("%s (%s), session %s goes on\n", vmt_text_safe(safe, sizeof(safe), path),
-		       vmt_text_bytes(size, sizeof(size), info.file_bytes), info.id);
+		fprintf(out, "%s (%s), session %s goes on\n",
+			vmt_text_safe(safe, sizeof(safe), path),
+			vmt_text_bytes(size, sizeof(size), info.file_bytes), info.id);
 	}
 	return VMT_STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "host/cli/session_text.h"
+#include "host/cli/to_stdout.h"
 
 static void print_text(const struct vmt_session_info *info)
 {
@@ -24,12 +25,15 @@ int vmt_verb_start(struct vmt_cli *cli)
 	struct vmt_diag diag = { 0 };
 	bool replay = cli->backend && !strncmp(cli->backend, "replay:", 7);
 
-	if (vmt_session_check_output(cli))
+	if (vmt_session_no_csv(cli))
 		return VMT_STATUS_USAGE;
 	if (!cli->nr_domains && !cli->nr_pids && !cli->all && !replay)
 		return vmt_cli_usage(cli, "no domain is named",
 				     "use --domain NAME, --all, or --pid PID; vmtrace list shows "
 				     "the domains");
+	if (vmt_is_stdout(cli->output))
+		return vmt_cli_usage(cli, "a session in the background has no standard output",
+				     "vmtrace record -o - writes the capture there at its end");
 	vmt_session_sweep(cli);
 	vmt_session_options_of(cli, &options);
 	if (vmt_session_start(&options, &info, &diag))
@@ -37,7 +41,7 @@ int vmt_verb_start(struct vmt_cli *cli)
 	if (info.last_error[0])
 		vmt_cli_warn(cli, info.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
-		vmt_print_session_json(&info);
+		vmt_print_session_json(stdout, &info);
 	else
 		print_text(&info);
 	return VMT_STATUS_OK;

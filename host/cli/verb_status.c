@@ -7,24 +7,45 @@
 
 static void print_text(const struct vmt_session_info *info)
 {
-	char size[24], rate[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
+	char error[sizeof(info->last_error)];
 	double seconds = (double)info->elapsed_ns / 1e9;
 
 	vmt_text_safe(domains, sizeof(domains), *info->domains ? info->domains : "-");
 	printf("%s  %s  %s\n", info->id, info->state, domains);
 	printf("  file     %s (%s)\n", vmt_text_safe(file, sizeof(file), info->file),
-	       vmt_text_bytes(size, sizeof(size), info->file_bytes));
+	       vmt_text_bytes(size, sizeof(size), info->kept_bytes));
 	printf("  running  %.1f s, recorder %d, backend %s\n", seconds, info->pid,
 	       vmt_text_safe(domains, sizeof(domains), info->backend));
-	printf("  records  %llu, of these %llu exits (%.0f/s), %llu lost\n",
+	printf("  records  %llu, of these %llu exits (%.0f/s), %llu lost%s\n",
 	       (unsigned long long)info->records, (unsigned long long)info->exits,
 	       seconds > 0 ? (double)info->exits / seconds : 0.0,
-	       (unsigned long long)info->lost_records);
+	       (unsigned long long)info->lost_records,
+	       info->unknown_losses ? " and more that nobody counted" : "");
+	if (info->keep_ns)
+		printf("  kept     about the newest %g s (--keep): %llu records, %llu exits\n",
+		       (double)info->keep_ns / 1e9, (unsigned long long)info->kept_records,
+		       (unsigned long long)info->kept_exits);
 	if (info->bytes_per_minute)
 		printf("  size     about %s a minute\n",
-		       vmt_text_bytes(rate, sizeof(rate), info->bytes_per_minute));
+		       vmt_text_bytes(size, sizeof(size), info->bytes_per_minute));
 	if (info->last_error[0])
-		printf("  warning  %s\n", vmt_text_safe(file, sizeof(file), info->last_error));
+		printf("  warning  %s\n", vmt_text_safe(error, sizeof(error), info->last_error));
+}
+
+/* How the last session ended, when none is running. */
+static void print_last(void)
+{
+	struct vmt_session_info last;
+	char file[sizeof(last.file)], domains[sizeof(last.domains)];
+
+	puts("no session is running");
+	if (vmt_session_last(NULL, &last, NULL))
+		return;
+	printf("  the last one (%s, %s) is over: %s; its capture is %s\n", last.id,
+	       vmt_text_safe(domains, sizeof(domains), *last.domains ? last.domains : "-"),
+	       *last.end_reason ? last.end_reason : "it was killed",
+	       vmt_text_safe(file, sizeof(file), last.file));
 }
 
 static void print_stale(const struct vmt_session_info *info)
@@ -101,7 +122,7 @@ int vmt_verb_status(struct vmt_cli *cli)
 	else if (cli->format == VMT_FORMAT_CSV)
 		print_csv(list, nr);
 	else if (!nr)
-		puts("no session is running");
+		print_last();
 	for (size_t i = 0; i < nr && cli->format == VMT_FORMAT_TEXT; i++) {
 		if (!strcmp(list[i].state, "stale"))
 			print_stale(&list[i]);

@@ -14,9 +14,9 @@ static int stop_one(const struct vmt_cli *cli, const struct vmt_session_info *se
 	if (final.last_error[0])
 		vmt_cli_warn(cli, final.last_error);
 	if (cli->format == VMT_FORMAT_JSON)
-		vmt_print_session_json(&final);
+		vmt_print_session_json(stdout, &final);
 	else
-		vmt_print_session_summary(&final);
+		vmt_print_session_summary(stdout, &final);
 	return vmt_session_judge(cli, &final);
 }
 
@@ -43,7 +43,7 @@ int vmt_verb_stop(struct vmt_cli *cli)
 	size_t count = cli->nr_args ? cli->nr_args : cli->nr_domains;
 	int status = VMT_STATUS_OK;
 
-	if (vmt_session_check_output(cli))
+	if (vmt_session_no_csv(cli))
 		return VMT_STATUS_USAGE;
 	vmt_session_sweep(cli);
 	if (cli->all)

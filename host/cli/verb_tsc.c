@@ -23,7 +23,7 @@ static json_t *hex_json(uint64_t value)
 
 static void print_json(json_t *doc)
 {
-	vmt_text_put_json(doc, JSON_INDENT(2));
+	vmt_text_put_json(stdout, doc, JSON_INDENT(2));
 }
 
 /* ---- which map ---- */
@@ -268,12 +268,18 @@ static double seconds_of(const struct vmt_tsc_maps *maps, uint64_t ns)
 static void show_text(const struct vmt_tsc_maps *maps, const struct vmt_tsc_interval *i)
 {
 	const struct vmt_tsc_vcpu *v = &maps->vcpus[i->vcpu];
-	char name[96];
+	bool first = i == maps->intervals || i[-1].vcpu != i->vcpu;
+	bool last = i + 1 == maps->intervals + maps->nr_intervals || i[1].vcpu != i->vcpu;
+	char name[96], from[24] = "start", to[24] = "end";
 
-	printf("%-10s %4u %9.3f %9.3f %20" PRId64 " %11.9f %s\n",
-	       vmt_tsc_domain_name(maps, v->domain, name, sizeof(name)), v->id,
-	       seconds_of(maps, i->from_ns), seconds_of(maps, i->to_ns), (int64_t)i->map.offset,
-	       ratio_of(&i->map), vmt_tsc_source_name(i->source));
+	/* Before the first and after the last snapshot the nearest map holds, as in convert. */
+	if (!first)
+		snprintf(from, sizeof(from), "%.3f", seconds_of(maps, i->from_ns));
+	if (!last)
+		snprintf(to, sizeof(to), "%.3f", seconds_of(maps, i->to_ns));
+	printf("%-10s %4u %9s %9s %20" PRId64 " %11.9f %s\n",
+	       vmt_tsc_domain_name(maps, v->domain, name, sizeof(name)), v->id, from, to,
+	       (int64_t)i->map.offset, ratio_of(&i->map), vmt_tsc_source_name(i->source));
 }
 
 /* A name in quotes, as CSV wants it when it holds a comma or a quote. */

@@ -4,6 +4,7 @@
 
 #include "host/cli/options.h"
 
+#define BARE_PT	  "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
 #define RECORDING "backend buffer keep limit compress duration"
 
 static const struct vmt_verb_row rows[] = {
@@ -30,15 +31,19 @@ static const struct vmt_verb_row rows[] = {
 	  "vmtrace record -d web01 --duration 10s -o web01.vmt\nvmtrace record -d web01 -- ssh "
 	  "web01 make test" },
 	{ "report", "[FILE]", "where the time went, the findings, how far to trust them, the exits",
-	  "by bill storms guest-kallsyms", "@file", vmt_verb_report, 0, 1, true, false,
+	  "by bill storms guest-kallsyms " BARE_PT, "@file", vmt_verb_report, 0, 1, true, false,
 	  "vmtrace report\nvmtrace report web01.vmt --by reason,key,rip --guest-kallsyms kallsyms\n"
 	  "vmtrace report -i perf.data --format json | jq .verdicts" },
-	{ "script", "[FILE]", "events, one a line", "type guest-kallsyms", "@file", vmt_verb_script,
-	  0, 1, true, false,
+	{ "script", "[FILE]", "events, one a line", "type guest-kallsyms " BARE_PT, "@file",
+	  vmt_verb_script, 0, 1, true, false,
 	  "vmtrace script web01.vmt --type exit,gap --time 1.5,2\nvmtrace script -i perf.data "
 	  "--format json" },
-	{ "decode", "kvm [FILE]", "records one a line with offset and length, and the loss ledger",
-	  "", "kvm", vmt_verb_decode, 1, 2, true, false, "vmtrace decode kvm web01.vmt" },
+	{ "decode", "kvm|pt [FILE]",
+	  "records or packets one a line with offset and length, and the loss ledger",
+	  "hex block " BARE_PT, "kvm pt", vmt_verb_decode, 1, 2, true, false,
+	  "vmtrace decode kvm web01.vmt\nvmtrace decode pt --pt-raw cpu0.pt\nvmtrace decode pt "
+	  "--hex "
+	  "'02 43 03 04 06 08 0a 0c'" },
 	{ "tsc", "convert VALUE... | show [FILE]",
 	  "TSC offset and scaling: conversion both ways, recorded maps", "to offset mult frac",
 	  "convert show", vmt_verb_tsc, 1, VMT_CLI_LIST_MAX, false, false,

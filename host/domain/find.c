@@ -310,7 +310,9 @@ static int find_by_pid(struct vmt_domains *out, pid_t pid, const struct vmt_doma
 			return VMT_OK;
 	}
 	if (err == -ENOENT)
-		return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0, "vmtrace list shows KVM processes",
+		return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,
+				       "name the process id of a running QEMU; vmtrace list shows "
+				       "the domains with theirs",
 				       "no process %d", pid);
 	if (err)
 		return vmt_diag_printf(

@@ -139,8 +139,7 @@ void vmt_check_pt(struct vmt_check *check, const struct vmt_probe_facts *facts)
 	int err = vmt_hostfs_u64(&type, "%s/bus/event_source/devices/intel_pt/type", sys);
 
 	if (err == -ENOENT) {
-		vmt_check_set(check, VMT_CHECK_WARN,
-			      "nothing to be done for kvm tracing, which does not need it",
+		vmt_check_set(check, VMT_CHECK_ABSENT, NULL,
 			      "this CPU or kernel has none (no intel_pt PMU)");
 		return;
 	}

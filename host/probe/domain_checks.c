@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/probe/check.h"
 
@@ -103,7 +104,10 @@ static void check_guest_tsc(struct vmt_check *check, const struct domain_facts *
 	else if (known && known == domain->nr_vcpus)
 		vmt_check_set(check, VMT_CHECK_OK, NULL, "offsets of all vCPUs, by debugfs");
 	else
-		vmt_check_set(check, VMT_CHECK_WARN, "debugfs as root gives them",
+		vmt_check_set(check, VMT_CHECK_WARN,
+			      geteuid() ? "debugfs as root gives them"
+					: "the kernel shows them in /sys/kernel/debug/kvm: is "
+					  "debugfs mounted?",
 			      "offsets of %zu of %zu vCPUs are known", known, domain->nr_vcpus);
 }
 

@@ -27,7 +27,7 @@ static const struct vmt_check_row rows[] = {
 	{ "intel-pt", "Intel PT", VMT_NEED_NONE, vmt_check_pt },
 };
 
-static const char *const status_names[] = { "ok", "warn", "blocked", "unknown" };
+static const char *const status_names[] = { "ok", "warn", "blocked", "unknown", "absent" };
 
 const char *vmt_check_status_name(enum vmt_check_status status)
 {

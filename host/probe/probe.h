@@ -18,6 +18,7 @@ enum vmt_check_status {
 	VMT_CHECK_WARN,	   /* something is less good than it could be */
 	VMT_CHECK_BLOCKED, /* what needs it does not work */
 	VMT_CHECK_UNKNOWN, /* it could not be found out */
+	VMT_CHECK_ABSENT,  /* this host has no such thing, and tracing needs none */
 };
 
 /* What a check is needed for; a blocked check blocks these. */

@@ -25,6 +25,7 @@ static const struct member {
 	TEXT(domains),
 	TEXT(state),
 	TEXT(backend),
+	TEXT(end_reason),
 	TEXT(last_error),
 	NUMBER(start_realtime_ns),
 	NUMBER(elapsed_ns),
@@ -33,6 +34,11 @@ static const struct member {
 	NUMBER(exits),
 	NUMBER(lost_records),
 	NUMBER(bytes_per_minute),
+	NUMBER(keep_ns),
+	NUMBER(kept_bytes),
+	NUMBER(kept_records),
+	NUMBER(kept_exits),
+	NUMBER(unknown_losses),
 };
 
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,6 @@
 #define FLUSH_NS	 250000000
 #define STATE_PERIOD_NS	 UINT64_C(1000000000)
 #define EVENTS_A_TICK	 64
-#define DEFAULT_BUFFER	 (UINT64_C(64) << 20)
 #define DEFAULT_LIMIT	 (UINT64_C(4) << 30)
 #define PREDICT_AFTER_NS UINT64_C(200000000)
 
@@ -35,12 +35,42 @@ void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag)
 {
 	char text[sizeof(r->info.last_error)];
 
-	snprintf(text, sizeof(text), "%.120s%s%.120s", diag->what, diag->cure[0] ? ": " : "",
-		 diag->cure);
+	snprintf(text, sizeof(text), "%s%s%s", diag->what, diag->cure[0] ? ": " : "", diag->cure);
 	if (!strcmp(text, r->info.last_error))
 		return;
 	memcpy(r->info.last_error, text, sizeof(text));
-	dprintf(STDERR_FILENO, "vmtrace: warning: %s\n", text);
+	if (r->logs)
+		dprintf(STDERR_FILENO, "vmtrace: warning: %s\n", text);
+}
+
+static void give_reason(struct vmt_recorder *r, const char *format, va_list args)
+{
+	if (!r->info.end_reason[0])
+		vsnprintf(r->info.end_reason, sizeof(r->info.end_reason), format, args);
+}
+
+void vmt_recorder_end(struct vmt_recorder *r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	give_reason(r, format, args);
+	va_end(args);
+	r->stop = true;
+}
+
+/* The source has ended; a replay in the background goes on all the same until it is stopped. */
+__attribute__((format(printf, 2, 3))) static void end_source(struct vmt_recorder *r,
+							     const char *format, ...)
+{
+	va_list args;
+
+	r->source_ended = true;
+	if (r->is_replay && !r->foreground)
+		return;
+	va_start(args, format);
+	give_reason(r, format, args);
+	va_end(args);
 }
 
 const struct vmt_session_info *vmt_recorder_info(const struct vmt_recorder *r)
@@ -51,27 +81,36 @@ const struct vmt_session_info *vmt_recorder_info(const struct vmt_recorder *r)
 void vmt_recorder_update(struct vmt_recorder *r)
 {
 	struct vmt_capture_stats stats = vmt_capture_stats(r->capture);
-	uint64_t bytes = vmt_store_totals(r->store).file_bytes;
+	struct vmt_store_totals totals = vmt_store_totals(r->store);
+	uint64_t bytes = totals.file_bytes;
 
 	r->info.elapsed_ns = vmt_io_monotonic_ns() - r->start_monotonic_ns;
 	r->info.file_bytes = bytes;
 	r->info.records = stats.records;
 	r->info.exits = stats.exits;
 	r->info.lost_records = stats.lost_records;
-	if (r->info.elapsed_ns > PREDICT_AFTER_NS)
+	r->info.unknown_losses = stats.unknown_losses;
+	r->info.kept_bytes = bytes - totals.dropped_bytes;
+	r->info.kept_records = stats.records - totals.dropped_records;
+	r->info.kept_exits = stats.exits - totals.dropped_exits;
+	if (!r->info.keep_ns && r->info.elapsed_ns > PREDICT_AFTER_NS)
 		r->info.bytes_per_minute = (uint64_t)((double)(bytes - r->head_bytes) * 60e9 /
 						      (double)r->info.elapsed_ns);
 }
 
 /* ---- what happens ---- */
 
+static uint64_t limit_of(const struct vmt_recorder *r)
+{
+	return r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
+}
+
+/* What the store refuses for its size limit, it will refuse again; a full disk may be freed. */
 static bool reached_limit(const struct vmt_recorder *r)
 {
 	struct vmt_store_totals t = vmt_store_totals(r->store);
-	uint64_t limit = r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
-	uint64_t buffer = r->options->buffer_bytes ? r->options->buffer_bytes : DEFAULT_BUFFER;
 
-	return !r->options->keep_ns && t.file_bytes - t.dropped_bytes + buffer / 4 >= limit;
+	return !r->options->keep_ns && t.refusal && !strcmp(t.refusal, "size-limit");
 }
 
 static void drain(struct vmt_recorder *r)
@@ -80,15 +119,16 @@ static void drain(struct vmt_recorder *r)
 	int result = vmt_capture_drain(r->capture, &diag);
 
 	if (result == 1)
-		r->source_ended = true;
+		end_source(r, r->is_replay ? "the recording is over"
+					   : "the processes of its domains have ended");
 	if (result >= 0)
 		return;
 	vmt_recorder_note(r, &diag);
 	if (result == VMT_E_FULL && reached_limit(r))
-		r->stop = true;
-	if (result == VMT_E_DAMAGED && r->options->backend &&
-	    !strncmp(r->options->backend, "replay:", 7))
-		r->source_ended = true;
+		vmt_recorder_end(r, "the size limit of %llu bytes is reached (--limit)",
+				 (unsigned long long)limit_of(r));
+	if (result == VMT_E_DAMAGED && r->is_replay)
+		end_source(r, "the recording cannot be read further");
 }
 
 static void mark(struct vmt_recorder *r, size_t domain, const struct vmt_watch_event *event)
@@ -121,7 +161,8 @@ static void watch_domains(struct vmt_recorder *r)
 	for (size_t d = 0; d < r->domains.count; d++)
 		ended += r->ended[d];
 	if (ended && ended == r->domains.count)
-		r->source_ended = true;
+		end_source(r, ended == 1 ? "its domain is not running here any more"
+					 : "its domains are not running here any more");
 }
 
 static void add_connection(struct vmt_recorder *r, int epoll)
@@ -157,7 +198,7 @@ static void serve(struct vmt_recorder *r, size_t index)
 	switch (vmt_control_read(fd)) {
 	case VMT_CONTROL_STOP:
 		r->waits_for_end[index] = true;
-		r->stop = true;
+		vmt_recorder_end(r, "%s", VMT_SESSION_STOPPED);
 		return;
 	case VMT_CONTROL_FLUSH:
 		drain(r);
@@ -189,7 +230,7 @@ static void tick(struct vmt_recorder *r, const struct vmt_recorder_run *run)
 		r->state_due_ns = now + STATE_PERIOD_NS;
 	}
 	if (r->options->duration_ns && r->info.elapsed_ns >= r->options->duration_ns)
-		r->stop = true;
+		vmt_recorder_end(r, "its duration is over (--duration)");
 }
 
 /* ---- the loop ---- */
@@ -241,7 +282,8 @@ static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, i
 		add_connection(r, epoll);
 		break;
 	case SOURCE_STOP:
-		r->stop = true;
+		vmt_recorder_end(r, "%s",
+				 run->handle_signals ? "a signal ended it" : VMT_SESSION_STOPPED);
 		break;
 	default:
 		serve(r, event->data.u64 - SOURCE_CONNECTION);
@@ -251,9 +293,7 @@ static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, i
 
 static bool is_over(const struct vmt_recorder *r, const struct vmt_recorder_run *run)
 {
-	bool replay = r->options->backend && !strncmp(r->options->backend, "replay:", 7);
-
-	return r->stop || (r->source_ended && (!replay || run->end_with_source));
+	return r->stop || (r->source_ended && (!r->is_replay || run->end_with_source));
 }
 
 static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int epoll, int timer,
@@ -261,6 +301,9 @@ static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int 
 {
 	bool told = !run->ready;
 
+	vmt_recorder_update(r);
+	if (run->live)
+		run->live(run->context, &r->info);
 	while (!is_over(r, run)) {
 		struct epoll_event events[16];
 		int n = epoll_wait(epoll, events, 16, -1);
@@ -289,7 +332,7 @@ int vmt_recorder_run(struct vmt_recorder *r, const struct vmt_recorder_run *run,
 	int stop = run->handle_signals ? signals() : -1, err;
 
 	r->foreground = !run->handle_signals;
-
+	r->logs = run->handle_signals;
 	if (epoll < 0 || timer < 0 || add(epoll, timer, SOURCE_TICK) ||
 	    add(epoll, vmt_capture_fd(r->capture), SOURCE_CAPTURE) ||
 	    add(epoll, r->listener, SOURCE_CONTROL) || add(epoll, stop, SOURCE_STOP) ||
@@ -379,10 +422,14 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 		struct stat st;
 
 		err = err ? err : finished;
-		if (!stat(r->info.file, &st))
+		if (!stat(r->info.file, &st)) {
+			uint64_t dropped = r->info.file_bytes - r->info.kept_bytes;
+
 			r->info.file_bytes = (uint64_t)st.st_size;
-		else if (!finished)
+			r->info.kept_bytes = r->info.file_bytes - dropped;
+		} else if (!finished) {
 			note_missing(r);
+		}
 	}
 	if (r->capture)
 		vmt_history_write(&r->info, NULL);

@@ -60,6 +60,8 @@ static void make_id(struct vmt_recorder *r)
 	r->info.pid = getpid();
 	snprintf(r->info.backend, sizeof(r->info.backend), "%s",
 		 r->options->backend ? r->options->backend : "auto");
+	r->is_replay = is_replay(r->options);
+	r->info.keep_ns = r->options->keep_ns;
 	snprintf(r->info.state, sizeof(r->info.state), "running");
 }
 
@@ -81,7 +83,7 @@ static void name_domains(struct vmt_recorder *r)
 		const struct vmt_domain *d = &r->domains.items[i];
 		int n = d->name ? snprintf(r->info.domains + len, size - len, "%s%s", i ? "," : "",
 					   d->name)
-				: snprintf(r->info.domains + len, size - len, "%spid-%d",
+				: snprintf(r->info.domains + len, size - len, "%spid %d",
 					   i ? "," : "", d->pid);
 
 		len += n > 0 ? (size_t)n : 0;
@@ -116,6 +118,12 @@ static int check_running(const struct vmt_recorder *r, struct vmt_diag *diag)
 	for (size_t i = 0; i < r->domains.count && !is_replay(r->options); i++) {
 		const struct vmt_domain *d = &r->domains.items[i];
 
+		if (d->pid <= 0 && !strcmp(d->type, "test"))
+			return vmt_diag_printf(
+				diag, VMT_E_CAPABILITY, 0,
+				"start --backend replay:FILE replays a recorded capture for it",
+				"%s is a domain of libvirt's test driver and has no process",
+				d->name ? d->name : "?");
 		if (d->pid <= 0)
 			return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,
 					       d->note[0] ? d->note : "start it first",

@@ -30,12 +30,18 @@ struct vmt_recorder {
 	uint64_t buffer_bytes;
 	uint64_t state_due_ns;
 	bool source_ended, stop, foreground;
+	bool is_replay;
+	bool logs; /* warnings go to stderr: the log of a session in the background */
 };
 
 /* Brings info up to date. */
 void vmt_recorder_update(struct vmt_recorder *r);
 
-/* Keeps a diag as the session's last error, and writes a line to stderr (the log). */
+/* Ends the session; the first reason given counts. */
+__attribute__((format(printf, 2, 3))) void vmt_recorder_end(struct vmt_recorder *r,
+							    const char *format, ...);
+
+/* Keeps a diag as the session's last error, and writes a line into its log. */
 void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag);
 
 #endif

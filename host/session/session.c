@@ -233,7 +233,8 @@ static int not_found(const char *what, struct vmt_diag *diag)
 			what ? "no session of %s is running" : "no session is running%s",
 			what ? what : "");
 	if (!vmt_history_newest(what, &last, NULL))
-		vmt_diag_cure(diag, "the last one is over; its capture is %s", last.file);
+		vmt_diag_cure(diag, "the last one is over (%s); its capture is %s",
+			      last.end_reason[0] ? last.end_reason : "it was killed", last.file);
 	return VMT_E_NOT_FOUND;
 }
 
@@ -319,6 +320,11 @@ bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out
 	return found;
 }
 
+int vmt_session_last(const char *domain, struct vmt_session_info *out, struct vmt_diag *diag)
+{
+	return vmt_history_newest(domain, out, diag);
+}
+
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag)
 {
 	struct vmt_session_info info;
@@ -330,4 +336,12 @@ int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_d
 		return vmt_diag_set(diag, VMT_E_LIMIT, "the path of the capture is too long",
 				    "name the file with -i");
 	return 0;
+}
+
+bool vmt_session_writes(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) &&
+	       vmt_session_of_file(st.st_dev, st.st_ino, NULL);
 }

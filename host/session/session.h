@@ -22,6 +22,8 @@ struct vmt_session_options {
 	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
 };
 
+#define VMT_SESSION_STOPPED "it was stopped" /* end_reason: by the user's wish */
+
 struct vmt_session_info {
 	char id[40]; /* s-<time>-<pid> */
 	pid_t pid;
@@ -29,9 +31,14 @@ struct vmt_session_info {
 	char domains[256]; /* names, comma separated */
 	char state[16];	   /* running, stale, stopped */
 	uint64_t start_realtime_ns, elapsed_ns, file_bytes, records, exits, lost_records;
-	uint64_t bytes_per_minute; /* predicted size */
+	uint64_t bytes_per_minute; /* predicted size; 0: not known, or bounded by keep_ns */
+	uint64_t keep_ns;	   /* 0: all is kept */
+	/* What is left of file_bytes, records and exits: less than these with keep_ns only. */
+	uint64_t kept_bytes, kept_records, kept_exits;
+	uint64_t unknown_losses; /* losses whose size nobody knows: not in lost_records */
 	char backend[64];
-	char last_error[256];
+	char end_reason[128]; /* why it ended, "" while it runs */
+	char last_error[640];
 };
 
 /*
@@ -72,6 +79,12 @@ int vmt_session_snapshot(const struct vmt_session_info *session, const char *out
  * removed.
  */
 bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out);
+
+/* The newest finished or running session (of a domain unless NULL) whose file is still there. */
+int vmt_session_last(const char *domain, struct vmt_session_info *out, struct vmt_diag *diag);
+
+/* Whether a running session is recording into the file at path (by whatever name). */
+bool vmt_session_writes(const char *path);
 
 /* Newest finished or running session's file (of a domain unless NULL). VMT_E_NOT_FOUND. */
 int vmt_session_newest(const char *domain, char *path, size_t size, struct vmt_diag *diag);

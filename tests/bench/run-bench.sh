@@ -4,7 +4,7 @@
 # memory for an input through a pipe, then every bench_* program. Fails when totals differ or memory exceeds 64 MiB.
 # usage: run-bench.sh [--markdown]
 #   VMT_BENCH_EVENTS  kvm events a file (2000000)     VMT_BENCH_RUNS  runs of each program (5)
-#   VMT_BENCH_CPUS    files to make, by their CPUs ("4 16 64")
+#   VMT_BENCH_CPUS    files to make, by their CPUs ("4 16 64 128")
 #   VMT_BENCH_BIG     1: 10 GB through the pipe, else 1 GB
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,7 +17,7 @@ gen=$O/tests/tools/gen_perfdata
 measure=$O/tests/tools/measure
 events=${VMT_BENCH_EVENTS:-2000000}
 runs=${VMT_BENCH_RUNS:-5}
-cpus=${VMT_BENCH_CPUS:-4 16 64}
+cpus=${VMT_BENCH_CPUS:-4 16 64 128}
 markdown=0
 [ "${1:-}" = --markdown ] && markdown=1
 work=$(mktemp -d -p "${TMPDIR:-/tmp}")

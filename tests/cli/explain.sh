@@ -36,6 +36,8 @@ json() {
     fi
 }
 
+says "csv" 0 '^"exit:48","exit:48","exit","true","EPT_VIOLATION",' exit:48 --format csv
+says "csv has a header" 0 '^query,what,kind,known,name,title,details$' msr:0x10 --format csv
 says "alone: what can be asked" 0 'exit:svm:0x400'
 says "VMX exit by number" 0 '^exit:48  EPT_VIOLATION$' exit:48
 says "VMX exit by name" 0 '^exit:48  EPT_VIOLATION$' exit:EPT_VIOLATION

@@ -116,4 +116,14 @@ check "cut off: reported, truncated" bash -c "'$VMTRACE' report -i '$work/cut.pi
 check "cut off with --max-loss 0: 6" status 6 "$VMTRACE" report -i "$work/cut.pipe" --max-loss 0
 check "script: in order of time" bash -c "'$VMTRACE' script -i '$work/kvm.data' --format json | tail -n +2 |
     jq -es '[.[] | .time_ns // empty] | length > 10000 and . == sort'"
+"$gen" - --pipe --events 2000 >"$work/whole.pipe" 2>/dev/null
+{ # PERF_RECORD_LOST of 7 with an id and a time of zeros, as perf writes at its end
+    cat "$work/whole.pipe"
+    printf '\2\0\0\0\0\0\70\0\1\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0'
+    head -c 32 /dev/zero
+} >"$work/lost.pipe"
+check "a loss without a time moves no start" bash -c "
+    start() { '$VMTRACE' report -i - --format json | jq -c '[.start_ns, .stop_ns]'; }
+    [ \"\$(start <'$work/whole.pipe')\" = \"\$(start <'$work/lost.pipe')\" ] &&
+    '$VMTRACE' report -i - --format json <'$work/lost.pipe' | jq -e '.loss.records_lost == 7'"
 echo "1..$n"

@@ -91,8 +91,25 @@ check "the inputs are as they were" cmp "$work/web01.vmt" "$work/self.vmt"
 check "decode kvm: the ledger balances" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json | tail -n 1 |
     jq -e '.ledger | .bytes_total == .bytes_decoded + .bytes_skipped and .records > 0'"
 check "decode kvm: offset and length on every line" bash -c "'$VMTRACE' decode kvm '$work/web01.vmt' --format json |
-    jq -es '.[:-1] | all(.[]; has(\"offset\") and (has(\"len\") or has(\"skipped\")))'"
+    jq -es '.[0].schema == \"vmtrace-records/1\" and .[-1].type == \"ledger\" and (.[1:-1] | all(.[]; has(\"offset\") and (has(\"len\") or has(\"skipped\"))))'"
 check "no such domain: 3" status 3 "$VMTRACE" report "$work/web01.vmt" -d nobody
+check "no such vCPU: 3, and which are there" bash -c "'$VMTRACE' report '$work/web01.vmt' --vcpu 9 2>'$work/err'
+    [ \$? -eq 3 ] && grep -q 'no vCPU 9' '$work/err' && grep -q 'it has: 0, 1' '$work/err'"
+check "no such process: 3, and which are there" bash -c "'$VMTRACE' report '$work/web01.vmt' --pid 1 2>'$work/err'
+    [ \$? -eq 3 ] && grep -q 'no process 1' '$work/err' && grep -q 'it has: [0-9]' '$work/err'"
+check "report --vcpu: the others are not silent" bash -c "! '$VMTRACE' report '$work/web01.vmt' --vcpu 1 |
+    grep -q 'had no event'"
+check "report --time: times from the capture's start" bash -c "'$VMTRACE' report '$work/web01.vmt' --time 1,3 --storms |
+    grep -A 2 '^STORMS' | tail -n 1 | grep -E '^ +1\.[45][0-9]* s +2\.5'"
+check "script: time 0 does not depend on --type" bash -c "line=\$('$VMTRACE' script '$work/web01.vmt' --type userspace |
+    head -n 1) && '$VMTRACE' script '$work/web01.vmt' | grep -xF \"\$line\""
+check "report --by: no key is cut, no empty column" bash -c "! '$VMTRACE' report '$work/web01.vmt' \
+    --by reason,key,rip,vcpu | grep -E '(port|msr|gpa|vec):[^ ]*~' && ! '$VMTRACE' report '$work/web01.vmt' --by rip |
+    grep -E 'any reason|100.0 % of them\)\$' | grep -v instruction:"
+check "script --type names the bad word" bash -c "'$VMTRACE' script '$work/web01.vmt' --type exit,foo 2>&1 |
+    grep -q \"'foo' is no type of event\""
+check "script --fail-on is refused: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --fail-on note
+check "two inputs: 2" status 2 "$VMTRACE" report -i "$work/web01.vmt" -i "$work/web01.vmt"
 check "wrong --by: 2" status 2 "$VMTRACE" report "$work/web01.vmt" --by colour
 check "wrong --type: 2" status 2 "$VMTRACE" script "$work/web01.vmt" --type exit,colour
 check "--fail-on note finds something: 10" status 10 "$VMTRACE" report "$work/web01.vmt" --fail-on note
@@ -100,6 +117,13 @@ check "--max-loss 0 on a whole file: 0" status 0 "$VMTRACE" report "$work/web01.
 head -c $(($(stat -c %s "$work/web01.vmt") * 2 / 3)) "$work/web01.vmt" >"$work/cut.vmt"
 check "cut off: reported, not refused" status 0 "$VMTRACE" report "$work/cut.vmt"
 check "cut off with --max-loss 0: 6" status 6 "$VMTRACE" report "$work/cut.vmt" --max-loss 0
+check "--max-loss: an error and the limit" bash -c "grep -q '^vmtrace: error: .* lost$' '$work/err' &&
+    grep -q '^  more than --max-loss 0 allows' '$work/err'"
+head -c -5000 "$work/web01.vmt" | dd of="$work/hurt.vmt" status=none
+printf XXXXXXXX | dd of="$work/hurt.vmt" bs=1 seek=$(($(stat -c %s "$work/web01.vmt") / 2)) conv=notrunc status=none
+check "script --type loss says the kind and the bytes" bash -c "'$VMTRACE' script '$work/hurt.vmt' --type loss --format json |
+    jq -es '[.[] | select(.type == \"loss\")] | any(.name == \"damaged\" and .lost_bytes > 0)' &&
+    '$VMTRACE' script '$work/hurt.vmt' --type loss | grep -E 'loss +damaged [0-9]+ bytes'"
 echo hello >"$work/text"
 check "neither .vmt nor perf.data: 6" status 6 "$VMTRACE" report "$work/text"
 check "a full disk is an error" status 1 "$VMTRACE" script "$work/web01.vmt" -o /dev/full

@@ -41,7 +41,13 @@ run() {
 run "status: nothing runs" 0 '^no session is running$' status
 run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
+run "start: to standard output" 2 'vmtrace record -o -' start -d web01 --backend "$replay" -o -
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
+run "start: a backend that is not here" 5 'no backend pt' start -d web01 --backend pt
+if [ -d /sys/kernel/tracing/events/kvm ] || [ -d /sys/kernel/debug/tracing/events/kvm ]; then
+    run "start: a domain without a process" 5 "start --backend replay:FILE" start -d web01
+    run "start: no such process" 3 'name the process id of a running QEMU' start --pid 999999999
+fi
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
 echo garbage >garbage
 cp recorded.vmt old.vmt
@@ -83,11 +89,20 @@ run "snapshot: into the session's file" 1 'a running session records into' snaps
 ln live.vmt other-name.vmt
 run "snapshot: by another name" 1 'a running session records into' snapshot -d web01 -o other-name.vmt --force
 rm other-name.vmt
+"$VMTRACE" snapshot -d web01 -o - 2>err >snap2.vmt
+head -c 8 snap2.vmt | cmp -s - <(head -c 8 snap.vmt) && grep -q '^standard output (.* goes on$' err && [ ! -e ./- ]
+ok "snapshot to standard output"
+run "report: the file is still being recorded" 0 'The capture is still being recorded' report live.vmt
+"$VMTRACE" report live.vmt --format json >live.json
+jq -e '.recording and ([.verdicts[] | select(.id == "truncated" and .severity != "note")] == [])' live.json >/dev/null
+ok "report: its end is not cut off"
 "$VMTRACE" stop -d web01 --format json >stop.json
 [ -s stop.json ] && jq -e '.schema == "vmtrace-session-state/1" and .state == "stopped" and .records > 0 and .records_lost == 0' stop.json >/dev/null
 ok "stop as json"
 [ -s live.vmt ] && [ "$(jq .file_bytes stop.json)" = "$(stat -c %s live.vmt)" ]
 ok "stop tells the size of the file"
+"$VMTRACE" report live.vmt --format json | jq -e '.recording | not' >/dev/null
+ok "report: it is over"
 run "stop: it is over" 3 "its capture is $work/live.vmt" stop -d web01
 
 run "start without -o" 0 "^  file $work/run/data/vmtrace-web01-" start -d web01 --backend "$replay"
@@ -112,6 +127,25 @@ run "record with a command" 0 'exits, 0 records lost$' record -d web01 --backend
 [ "$(cat ran)" = ran ]
 ok "the command ran"
 run "record: a command that is not there" 1 'cannot run' record -d web01 --backend "$replay" -o record2.vmt -- /nonexistent
+"$VMTRACE" record -d web01 --backend "$replay" -o - 2>err -- echo not here >piped.vmt
+head -c 8 piped.vmt | cmp -s - <(head -c 8 record.vmt) && [ ! -e ./- ] && grep -q '^not here$' err &&
+    grep -q '^web01: .* in standard output' err && [ -z "$(find run/data -name '.stdout*')" ]
+ok "record to standard output"
+"$VMTRACE" record -d web01 --backend "$replay" -o - -q --duration 300ms 2>err | "$VMTRACE" report -i - >out 2>&1
+grep -q web01 out
+ok "and into a report"
+run "record: the command is ended" 0 'the capture ended before the command \(its duration is over' \
+    record -d web01 --backend "$replay" -o record5.vmt --duration 100ms -- sleep 100
+run "record: the command fails" 0 'the command ended with status 3$' record -d web01 --backend "$replay" -o record6.vmt -- sh -c 'exit 3'
+run "record: the command is killed" 0 'signal 9 ended the command$' record -d web01 --backend "$replay" -o record7.vmt -- sh -c 'kill -9 $$'
+run "record: the size limit" 0 '^  ended: the size limit of 200000 bytes is reached' \
+    record -d web01 --backend "$replay" -o record8.vmt --limit 200000 --buffer 16K
+run "start: the size limit" 0 'captures web01' start -d web01 --backend "$replay" --limit 200000 --buffer 16K
+for _ in $(seq 500); do "$VMTRACE" status | grep -q '^no session' && break; sleep 0.01; done
+run "status says why it ended" 0 'is over: the size limit of 200000 bytes is reached' status
+run "and stop" 3 'is over \(the size limit of 200000 bytes is reached' stop -d web01
+run "record: the newest part" 0 '^  kept: about the newest 0.2 s \(--keep\), .* of [0-9]+ exits$' \
+    record -d web01 --backend "$replay" -o record9.vmt --keep 200ms
 run "record for a time" 0 'record3.vmt' record -d web01 --backend "$replay" -o record3.vmt --duration 300ms
 "$VMTRACE" record -d web01 --backend "$replay" -o record4.vmt >out 2>err &
 pid=$!
@@ -130,9 +164,8 @@ ok "record: ulimit -f is told, and what was written can be read"
 (ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small2.vmt --duration 300ms --max-loss 50) >out 2>err
 [ $? -ne 0 ] && grep -q 'File too large' err
 ok "record: --max-loss"
-run "record: not to standard output" 2 'needs a file' record -d web01 --backend "$replay" -o -
-run "start: not to standard output" 2 'needs a file' start -d web01 --backend "$replay" -o -
-run "snapshot: not to standard output" 2 'needs a file' snapshot -o -
+run "start: not to standard output" 2 'has no standard output' start -d web01 --backend "$replay" -o -
+run "snapshot: no session" 3 'no session is running' snapshot -o -
 
 "$VMTRACE" start -d web01 --backend "$replay" -o hung.vmt >/dev/null
 pid=$("$VMTRACE" status --format json | jq '.sessions[0].pid')

@@ -32,5 +32,27 @@ says "-- ends options" 0 '^5$' tsc convert --to guest --offset 0 -- 5
 says "a file that looks like an option" 1 "error: .*--force" report -- --force
 says "two inputs" 2 'error: --input is given twice' report -i a -i b
 
+# On a terminal of 40 columns the cure is broken at spaces; elsewhere it is one line.
+n=$((n + 1))
+if command -v script >/dev/null; then
+    got=$(script -qec "stty cols 40; exec '$VMTRACE' report --vcpu x" /dev/null </dev/null | tr -d '\r')
+    if [ "$(wc -l <<<"$got")" -ge 3 ] && ! tail -n +2 <<<"$got" | grep -qE '.{41}|^   |^[^ ]'; then
+        echo "ok $n - a cure fits the terminal"
+    else
+        failed=1
+        echo "not ok $n - a cure fits the terminal"
+        sed 's/^/# /' <<<"$got"
+    fi
+else
+    echo "ok $n - a cure fits the terminal # SKIP no script(1)"
+fi
+n=$((n + 1))
+if [ "$("$VMTRACE" report --vcpu x 2>&1 | wc -l)" -eq 2 ]; then
+    echo "ok $n - elsewhere a cure is one line"
+else
+    failed=1
+    echo "not ok $n - elsewhere a cure is one line"
+fi
+
 echo "1..$n"
 exit $failed

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as PT packets; the first byte sets the block context. A packet stays inside the bytes,
- * does not depend on what follows it, is never taken from fewer bytes than it has, and a step to
- * the next PSB comes forward and lands on one.
+ * Any bytes as PT packets, and as PEBS records out of them; the first byte sets the block context.
+ * A packet stays inside the bytes, does not depend on what follows it, is never taken from fewer
+ * bytes than it has, and a step to the next PSB comes forward and lands on one.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decode/pt/packet.h"
+#include "decode/pt/pebs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,13 +48,27 @@ static void check_sync(struct vmt_pt_reader *r)
 		abort();
 }
 
+static void check_pebs(struct vmt_pt_pebs *pebs, const struct vmt_pt_packet *p)
+{
+	const uint64_t before = pebs->records;
+	const bool whole = vmt_pt_pebs_packet(pebs, p);
+
+	if (pebs->records != before + whole || (whole && (pebs->open || pebs->wants_fup)))
+		abort();
+	if (pebs->record.has_gpr >> VMT_PT_GPR_COUNT || pebs->record.has_basic >> 3 ||
+	    pebs->record.has_memory >> 4)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t blocks[] = { VMT_PT_BLOCK_NONE, VMT_PT_BLOCK_4, VMT_PT_BLOCK_8 };
 	struct vmt_pt_reader r, before;
 	struct vmt_pt_packet p;
+	struct vmt_pt_pebs pebs;
 	int status;
 
+	vmt_pt_pebs_init(&pebs);
 	if (!size)
 		return 0;
 	r = vmt_pt_reader_of(data + 1, size - 1);
@@ -65,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = vmt_pt_next(&r, &p, &why);
 		if (status == 1) {
 			check_packet(&before, &r, &p);
+			check_pebs(&pebs, &p);
 			continue;
 		}
 		if (memcmp(&before, &r, sizeof(r)) != 0)

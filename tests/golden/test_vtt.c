@@ -2,7 +2,8 @@
 /*
  * tests/golden/pt/NAME.vtt: an Intel PT stream as text (tests/support/pt_vtt.h). The packet layer
  * must give back every packet that was assembled, and what "--- packets" says where the file has
- * it. VMT_TEST_REGENERATE=1 writes what comes out in place of what is expected.
+ * it; the decoder must give the events of "--- events". VMT_TEST_REGENERATE=1 writes what comes out
+ * in place of what is expected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decode/pt/decoder.h"
+#include "tests/support/pt_event_text.h"
 #include "tests/support/pt_vtt.h"
 #include "tests/support/pt_vtt_file.h"
+
+#define MAX_FIXTURES 1024
 
 struct listing {
 	char text[65536];
@@ -85,19 +90,60 @@ static void check_assembled(const struct vmt_vtt *vtt)
 	assert_ptr_equal(r.pos, r.end);
 }
 
-static void a_fixture_gives_its_packets(void **state)
+static void on_event(void *context, const struct vmt_event *event)
+{
+	char text[512];
+
+	add(context, "%s\n", vmt_pt_event_text(text, sizeof(text), event));
+}
+
+/* The events of the stream, fed in its pieces. */
+static void list_events(const struct vmt_vtt *vtt, struct listing *l)
+{
+	const struct vmt_pt_decoder_options options = {
+		.cpu = vtt->cpu,
+		.clock = vtt->clock,
+		.vms = vtt->vms,
+		.nr_vms = vtt->nr_vms,
+		.host_cpu = vtt->host_cpu,
+		.pid = vtt->pid,
+		.tid = vtt->tid,
+		.emit = on_event,
+		.context = l,
+	};
+	struct vmt_pt_decoder *decoder = vmt_pt_decoder_new(&options);
+	size_t at = 0;
+
+	assert_non_null(decoder);
+	for (size_t i = 0; i < vtt->nr_pieces; i++) {
+		vmt_pt_decoder_feed(decoder, vtt->stream.bytes + at, vtt->pieces[i] - at);
+		at = vtt->pieces[i];
+		if (vtt->gaps[i])
+			vmt_pt_decoder_gap(decoder);
+	}
+	vmt_pt_decoder_feed(decoder, vtt->stream.bytes + at, vtt->stream.len - at);
+	vmt_pt_decoder_end(decoder);
+	vmt_pt_decoder_free(decoder);
+}
+
+static void a_fixture_gives_what_it_says(void **state)
 {
 	const char *path = *state;
 	static struct listing listing;
 	struct vmt_vtt_file file;
 
-	vmt_vtt_file_load(&file, path);
+	assert_true(vmt_vtt_file_load(&file, path));
 	if (!file.vtt.has_raw)
 		check_assembled(&file.vtt);
 	if (file.vtt.expect_packets) {
 		listing.len = 0;
 		list_packets(&file.vtt, &listing);
-		vmt_vtt_file_expect(&file, VMT_VTT_PACKETS, listing.text, listing.len);
+		assert_true(vmt_vtt_file_expect(&file, VMT_VTT_PACKETS, listing.text, listing.len));
+	}
+	if (file.vtt.expect_events) {
+		listing.len = 0;
+		list_events(&file.vtt, &listing);
+		assert_true(vmt_vtt_file_expect(&file, VMT_VTT_EVENTS, listing.text, listing.len));
 	}
 	vmt_vtt_file_free(&file);
 }
@@ -161,6 +207,19 @@ static void names_and_labels_stand_for_numbers(void **state)
 	vmt_vtt_free(&vtt);
 }
 
+static int run_fixtures(void)
+{
+	static struct vmt_vtt_path paths[MAX_FIXTURES];
+	static struct CMUnitTest tests[MAX_FIXTURES];
+	const size_t nr = vmt_vtt_file_list(paths, MAX_FIXTURES);
+
+	for (size_t i = 0; i < nr; i++)
+		tests[i] = (struct CMUnitTest){ .name = paths[i].name,
+						.test_func = a_fixture_gives_what_it_says,
+						.initial_state = paths[i].path };
+	return nr ? _cmocka_run_group_tests("fixtures", tests, nr, NULL, NULL) : 1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest assembler[] = {
@@ -169,5 +228,5 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests_name("the assembler", assembler, NULL, NULL);
 
-	return failed + vmt_vtt_file_run_all("pt packets", a_fixture_gives_its_packets);
+	return failed + run_fixtures();
 }

@@ -73,7 +73,7 @@ struct vmt_vtt_error {
 
 /*
  * Assembles a text, which must outlive what points into it. False: *error says where and why; *out
- * needs vmt_vtt_free in both cases. The stream is bounded by the length of the text.
+ * needs vmt_vtt_free in both cases. A text has at most 2^18 packets and 512 bytes a line.
  */
 bool vmt_vtt_assemble(const char *text, size_t len, struct vmt_vtt *out,
 		      struct vmt_vtt_error *error);

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/support/pt_vtt_file.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLDER	     "tests/golden/pt"
-#define MAX_FIXTURES 1024
+#define FOLDER "tests/golden/pt"
 
 static void full_path(char *buf, size_t size, const char *path)
 {
@@ -23,27 +15,37 @@ static void full_path(char *buf, size_t size, const char *path)
 	snprintf(buf, size, "%s/%s", top ? top : ".", path);
 }
 
-void vmt_vtt_file_load(struct vmt_vtt_file *file, const char *path)
+static bool read_file(struct vmt_vtt_file *file)
+{
+	FILE *f = fopen(file->path, "rb");
+	long size;
+
+	if (!f)
+		return false;
+	fseek(f, 0, SEEK_END);
+	size = ftell(f);
+	rewind(f);
+	file->text = size < 0 ? NULL : malloc((size_t)size + 1);
+	if (file->text)
+		file->len = fread(file->text, 1, (size_t)size, f);
+	fclose(f);
+	return file->text && file->len == (size_t)size;
+}
+
+bool vmt_vtt_file_load(struct vmt_vtt_file *file, const char *path)
 {
 	struct vmt_vtt_error error;
-	FILE *f;
-	long size;
 
 	*file = (struct vmt_vtt_file){ 0 };
 	full_path(file->path, sizeof(file->path), path);
-	f = fopen(file->path, "rb");
-	assert_non_null(f);
-	fseek(f, 0, SEEK_END);
-	size = ftell(f);
-	assert_true(size >= 0);
-	rewind(f);
-	file->text = malloc((size_t)size + 1);
-	assert_non_null(file->text);
-	file->len = fread(file->text, 1, (size_t)size, f);
-	fclose(f);
-	assert_int_equal(file->len, size);
-	if (!vmt_vtt_assemble(file->text, file->len, &file->vtt, &error))
-		fail_msg("%s:%u: %s", path, error.line, error.what);
+	if (!read_file(file)) {
+		fprintf(stderr, "%s: cannot be read\n", file->path);
+		return false;
+	}
+	if (vmt_vtt_assemble(file->text, file->len, &file->vtt, &error))
+		return true;
+	fprintf(stderr, "%s:%u: %s\n", path, error.line, error.what);
+	return false;
 }
 
 void vmt_vtt_file_free(struct vmt_vtt_file *file)
@@ -58,23 +60,24 @@ static void write_section(FILE *f, const char *title, const char *text, size_t l
 		fprintf(f, "--- %s\n%.*s", title, (int)len, text);
 }
 
-static void regenerate(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
+static bool regenerate(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
 		       const char *text, size_t len)
 {
 	const struct vmt_vtt *vtt = &file->vtt;
 	const bool packets = section == VMT_VTT_PACKETS;
 	FILE *f = fopen(file->path, "wb");
 
-	assert_non_null(f);
+	if (!f)
+		return false;
 	fwrite(file->text, 1, vtt->source_len, f);
 	write_section(f, "packets", packets ? text : vtt->expect_packets,
 		      packets ? len : vtt->expect_packets_len);
 	write_section(f, "events", packets ? vtt->expect_events : text,
 		      packets ? vtt->expect_events_len : len);
-	assert_int_equal(fclose(f), 0);
+	return fclose(f) == 0;
 }
 
-void vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
+bool vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
 			 const char *text, size_t len)
 {
 	const char *expected =
@@ -83,23 +86,22 @@ void vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section s
 							       : file->vtt.expect_events_len;
 
 	if (len == expected_len && !memcmp(text, expected, len))
-		return;
+		return true;
 	if (getenv("VMT_TEST_REGENERATE"))
-		regenerate(file, section, text, len);
-	else
-		fail_msg("%s\nexpected:\n%.*sgot:\n%.*s", file->path, (int)expected_len, expected,
-			 (int)len, text);
+		return regenerate(file, section, text, len);
+	fprintf(stderr, "%s\nexpected:\n%.*sgot:\n%.*s", file->path, (int)expected_len, expected,
+		(int)len, text);
+	return false;
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct CMUnitTest *)a)->name, ((const struct CMUnitTest *)b)->name);
+	return strcmp(((const struct vmt_vtt_path *)a)->path,
+		      ((const struct vmt_vtt_path *)b)->path);
 }
 
-int vmt_vtt_file_run_all(const char *group, void (*test)(void **state))
+size_t vmt_vtt_file_list(struct vmt_vtt_path *paths, size_t max)
 {
-	static struct CMUnitTest tests[MAX_FIXTURES];
-	static char paths[MAX_FIXTURES][160];
 	size_t nr = 0;
 	char folder[512];
 	struct dirent *entry;
@@ -107,23 +109,18 @@ int vmt_vtt_file_run_all(const char *group, void (*test)(void **state))
 
 	full_path(folder, sizeof(folder), FOLDER);
 	dir = opendir(folder);
-	while (dir && (entry = readdir(dir)) && nr < MAX_FIXTURES) {
+	while (dir && (entry = readdir(dir)) && nr < max) {
 		const char *dot = strrchr(entry->d_name, '.');
 
 		if (!dot || strcmp(dot, ".vtt") != 0)
 			continue;
-		snprintf(paths[nr], sizeof(paths[nr]), FOLDER "/%.130s", entry->d_name);
-		tests[nr].name = paths[nr] + sizeof(FOLDER);
-		tests[nr].test_func = test;
-		tests[nr].initial_state = paths[nr];
+		snprintf(paths[nr].path, sizeof(paths[nr].path), FOLDER "/%.130s", entry->d_name);
 		nr++;
 	}
 	if (dir)
 		closedir(dir);
-	if (!nr) {
-		fprintf(stderr, "no fixture in %s\n", folder);
-		return 1;
-	}
-	qsort(tests, nr, sizeof(tests[0]), by_name);
-	return _cmocka_run_group_tests(group, tests, nr, NULL, NULL);
+	qsort(paths, nr, sizeof(paths[0]), by_name);
+	for (size_t i = 0; i < nr; i++)
+		paths[i].name = paths[i].path + sizeof(FOLDER);
+	return nr;
 }

@@ -4,7 +4,7 @@
 
 #include "tests/support/pt_vtt.h"
 
-/* The fixtures of tests/golden/pt as files. Failures end the running test. */
+/* The fixtures of tests/golden/pt as files. Each failure goes to stderr with its place. */
 struct vmt_vtt_file {
 	char path[512];
 	char *text;
@@ -17,18 +17,23 @@ enum vmt_vtt_section {
 	VMT_VTT_EVENTS,
 };
 
-/* Reads and assembles a fixture; path from the project's top. */
-void vmt_vtt_file_load(struct vmt_vtt_file *file, const char *path);
+/* Reads and assembles a fixture; path from the project's top. Needs vmt_vtt_file_free always. */
+bool vmt_vtt_file_load(struct vmt_vtt_file *file, const char *path);
 void vmt_vtt_file_free(struct vmt_vtt_file *file);
 
 /*
  * Compares a section with what came out. With VMT_TEST_REGENERATE=1 it is written into the file
- * instead, and file->vtt's sections are then those of the old text.
+ * instead; file->vtt's sections stay those of the old text.
  */
-void vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
+bool vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
 			 const char *text, size_t len);
 
-/* Runs a test once for each fixture, named as its file, with the path as the state. */
-int vmt_vtt_file_run_all(const char *group, void (*test)(void **state));
+struct vmt_vtt_path {
+	char path[160];	  /* from the project's top */
+	const char *name; /* of the file, into path */
+};
+
+/* The fixtures by name; how many. */
+size_t vmt_vtt_file_list(struct vmt_vtt_path *paths, size_t max);
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "tests/support/pt_vtt_private.h"
 
+#define MAX_PACKETS (1u << 18)
+
 /* Notes what the packet that begins at offset is. */
 static bool __attribute__((format(printf, 3, 4)))
 note(struct vmt_vtt_state *s, size_t offset, const char *format, ...)
@@ -19,6 +21,8 @@ note(struct vmt_vtt_state *s, size_t offset, const char *format, ...)
 	struct vmt_vtt_packet *p;
 	va_list args;
 
+	if (out->nr_packets == MAX_PACKETS)
+		return vmt_vtt_fail(s, "more than %u packets", MAX_PACKETS);
 	if (out->nr_packets == s->cap_packets) {
 		s->cap_packets = 2 * s->cap_packets + 64;
 		out->packets = realloc(out->packets, s->cap_packets * sizeof(*out->packets));
@@ -45,7 +49,8 @@ static bool do_pad(struct vmt_vtt_state *s)
 	if (s->line.nr_words > 1 && !vmt_vtt_position(s, 1, 4096, &count))
 		return false;
 	for (uint64_t i = 0; i < count; i++) {
-		note(s, s->out->stream.len, "pad");
+		if (!note(s, s->out->stream.len, "pad"))
+			return false;
 		vmt_ptenc_pad(&s->out->stream);
 	}
 	return true;

@@ -24,10 +24,10 @@ run() {
     timeout -k 5 "$seconds" "$@" >"$log" 2>&1 </dev/null
     status=$?
     # cmocka writes a skipped test as "not ok N # SKIP".
-    skip=$(grep -cE '^(not )?ok .*# *(SKIP|skip)' "$log")
-    ok=$(grep -E '^ok ' "$log" | grep -cvE '# *(SKIP|skip)')
-    notok=$(grep -E '^not ok ' "$log" | grep -cvE '# *(SKIP|skip)')
-    plan=$(sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    skip=$(grep -acE '^(not )?ok .*# *(SKIP|skip)' "$log")
+    ok=$(grep -aE '^ok ' "$log" | grep -acvE '# *(SKIP|skip)')
+    notok=$(grep -aE '^not ok ' "$log" | grep -acvE '# *(SKIP|skip)')
+    plan=$(LC_ALL=C sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ $((ok + notok + skip)) -lt 1 ] || [ $((ok + notok + skip)) -ne "$plan" ] ||
         { [ "$status" -ne 0 ] && [ "$notok" -eq 0 ]; }; then
         notok=$((notok + 1))
@@ -35,7 +35,7 @@ run() {
     fi
     passed=$((passed + ok)) failed=$((failed + notok)) skipped=$((skipped + skip))
     printf '%-52s %5d ok %3d failed %3d skipped\n' "$name" "$ok" "$notok" "$skip"
-    grep -E '^(not )?ok .*# *(SKIP|skip)' "$log" | sed 's/^/    /'
+    grep -aE '^(not )?ok .*# *(SKIP|skip)' "$log" | sed 's/^/    /'
     [ "$notok" -gt 0 ] && sed 's/^/    | /' "$log" | tail -n 60
     return 0
 }

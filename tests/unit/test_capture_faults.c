@@ -22,6 +22,7 @@
 
 #include "host/capture/capture_with.h"
 #include "tests/support/stream.h"
+#include "tests/support/vmt_counts.h"
 
 static char top[] = "/tmp/vmt-faults-XXXXXX";
 
@@ -36,6 +37,7 @@ static struct {
 	uint64_t next_id;
 	uint64_t lost;	 /* by each event */
 	bool before_6_0; /* refuses PERF_FORMAT_LOST */
+	bool locked_out; /* no more memory for rings */
 } fake;
 
 static bool fails(void)
@@ -54,7 +56,7 @@ static int fake_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group
 	int fd;
 
 	assert_true(attr->disabled && attr->sample_id_all && attr->watermark);
-	assert_true((pid == -1) != (cpu == -1));
+	assert_true(pid != -1 || cpu != -1);
 	assert_int_equal(group, -1);
 	assert_int_equal(flags, PERF_FLAG_FD_CLOEXEC);
 	if (fails())
@@ -77,6 +79,10 @@ static void *fake_map(size_t len, int fd)
 	(void)fd;
 	if (fails())
 		return MAP_FAILED;
+	if (fake.locked_out) {
+		errno = EPERM;
+		return MAP_FAILED;
+	}
 	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	fake.maps++;
 	return map;
@@ -179,7 +185,7 @@ static int tear_down(void **state)
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static struct vmt_vcpu vcpus[2];
+static struct vmt_vcpu vcpus[4];
 static struct vmt_helper helpers[2];
 static struct vmt_domain domain;
 static struct vmt_domains domains;
@@ -425,6 +431,52 @@ static void test_untold_loss(void **state)
 	vmt_store_abandon(store);
 }
 
+/*
+ * vCPUs that are plugged in when no ring can be mapped any more: their switches go into the CPUs'
+ * rings; one for which nothing can be opened at all is named, in the file as well.
+ */
+static void test_new_thread(void **state)
+{
+	struct vmt_diag diag = { 0 };
+	struct vmt_capture *capture;
+	struct vmt_capture_stats before, after;
+	struct vmt_counts counts;
+	char path[64];
+	struct vmt_store_writer *store = make_store(path, sizeof(path));
+	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	make_domain();
+	assert_int_equal(open_capture(&capture, store, &diag), 0);
+	before = vmt_capture_stats(capture);
+	fake.locked_out = true;
+	vcpus[2] = (struct vmt_vcpu){ .id = 2, .tid = 1000005, .tid_source = "thread name" };
+	domain.nr_vcpus = 3;
+	assert_int_equal(vmt_capture_mark(capture, 0, "hotplug", NULL, &diag), 0);
+	after = vmt_capture_stats(capture);
+	assert_int_equal(after.rings, before.rings);
+	assert_int_equal(after.threads, 4);
+	/* kvm_exit, kvm_entry, kvm_set_irq and sched_waking on each CPU, and the switches */
+	assert_int_equal(after.descriptors, before.descriptors + cpus * 5);
+	assert_int_equal(after.unknown_losses, 0);
+	fake.fail_at = 1;
+	fake.fail_errno = EMFILE;
+	vcpus[3] = (struct vmt_vcpu){ .id = 3, .tid = 1000006, .tid_source = "thread name" };
+	domain.nr_vcpus = 4;
+	assert_int_equal(vmt_capture_mark(capture, 0, "hotplug", NULL, &diag), VMT_E_LIMIT);
+	assert_non_null(strstr(diag.what, "the exits of the new thread 1000006 are not captured"));
+	assert_int_equal(vmt_capture_stats(capture).unknown_losses, 1);
+	fake.fail_at = 0;
+	assert_int_equal(vmt_capture_close(capture, NULL), 0);
+	assert_int_equal(fake.open_fds, 0);
+	assert_int_equal(fake.maps, 0);
+	assert_int_equal(vmt_store_finish(store, NULL), 0);
+	counts = vmt_counts_of(path);
+	assert_true(counts.readable && counts.closed);
+	assert_int_equal(counts.losses, 1);
+}
+
 static void test_backend_names(void **state)
 {
 	struct vmt_diag diag = { 0 };
@@ -432,7 +484,7 @@ static void test_backend_names(void **state)
 	(void)state;
 	assert_int_equal(vmt_capture_prepare("kvm,sheds", &diag), VMT_E_USAGE);
 	assert_non_null(strstr(diag.what, "sheds"));
-	assert_int_equal(vmt_capture_prepare("pt", NULL), VMT_E_UNSUPPORTED);
+	assert_int_equal(vmt_capture_prepare("pt", NULL), VMT_E_CAPABILITY);
 	assert_int_equal(vmt_capture_prepare("", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:x.vmt", NULL), 0);
@@ -444,7 +496,7 @@ int main(void)
 		cmocka_unit_test(test_all_good),      cmocka_unit_test(test_each_call_fails),
 		cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_thread_ends),
 		cmocka_unit_test(test_missing_event), cmocka_unit_test(test_backend_names),
-		cmocka_unit_test(test_untold_loss),
+		cmocka_unit_test(test_untold_loss),   cmocka_unit_test(test_new_thread),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -117,7 +117,7 @@ static void a_host_without_rights(void **state)
 	expect(&probe, "debugfs", VMT_CHECK_WARN, "not mounted");
 	expect(&probe, "tsc", VMT_CHECK_WARN, "hpet");
 	expect(&probe, "perf-clock", VMT_CHECK_UNKNOWN, "Permission denied");
-	expect(&probe, "intel-pt", VMT_CHECK_WARN, "none");
+	expect(&probe, "intel-pt", VMT_CHECK_ABSENT, "none");
 	assert_string_equal(vmt_probe_blocked(&probe, VMT_NEED_KVM)->id, "tracefs");
 	vmt_tree_remove(&tree);
 }

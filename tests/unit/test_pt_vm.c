@@ -30,7 +30,7 @@
 #define ENTRY_OUT "entry" VM " rip=0xffffffff81000100 cr3=0x1234000\n"
 #define EXIT_OUT  "exit" VM " rip=0xffffffff81000106 cr3=0x1234000\n"
 #define EXIT_IO_OUT                                                                                \
-	"exit" VM " reason=30(IO_INSTRUCTION) key=port:0x3f8:out qual=0x3f80008 "                  \
+	"exit" VM " reason=30(IO_INSTRUCTION) key=port:0x3f8:in qual=0x3f80008 "                   \
 	"rip=0xffffffff81000106 cr3=0x1234000\n"
 
 struct row {
@@ -89,7 +89,7 @@ static const struct row rows[] = {
 	{ "an exit as the first thing seen",
 	  "evd:q:3f80008 evd:r:1e cfe+:VMEXIT "
 	  "fup:ffffffff81000106 pip:0:10a2b000",
-	  "exit reason=30(IO_INSTRUCTION) key=port:0x3f8:out qual=0x3f80008 "
+	  "exit reason=30(IO_INSTRUCTION) key=port:0x3f8:in qual=0x3f80008 "
 	  "rip=0xffffffff81000106\n" },
 	{ "CFE.VMEXIT when ContextEn rises: IP=0, no FUP",
 	  PSB_ROOT_OFF "cfe:VMEXIT mode:1 pge:ffffffffc0395040 tnt:T", "exit" VM "\n" },
@@ -226,7 +226,7 @@ static const struct row rows[] = {
 		    " name=pt_intr key=vec:236 vector=236 rip=0xffffffff81000104 cr3=0x1234000\n"
 		    "note" VM " name=pt_iret rip=0xffffffff81800010 cr3=0x1234000\n"
 		    "note" VM " name=pt_page_fault key=vec:14 vector=14 rip=0xffffffff81000108 "
-		    "cr3=0x1234000 value=139638282737272\n" },
+		    "cr3=0x1234000 value=139638282147448\n" },
 	{ "BranchEn=0: an event of its own",
 	  PSB_ROOT_OFF "cfe+:INTR:3 fup:401000 cfe+:INIT "
 		       "fup:fff0 cfe:SIPI:9f cfe+:SHUTDOWN "
@@ -272,7 +272,7 @@ static const struct row rows[] = {
 	  ENTRY_OUT "loss name=overflow\ngap\n" },
 	{ "an exit behind an overflow that hid the entry",
 	  PSB_ROOT "ovf fup:ffffffff81000300 " EXIT_IO,
-	  "loss name=overflow\ngap\nexit reason=30(IO_INSTRUCTION) key=port:0x3f8:out "
+	  "loss name=overflow\ngap\nexit reason=30(IO_INSTRUCTION) key=port:0x3f8:in "
 	  "qual=0x3f80008 rip=0xffffffff81000106\n" },
 	{ "two losses on end, the world from before the first counts",
 	  PSB_ROOT ENTRY "ovf ovf pip:0:10a2b000",
@@ -281,14 +281,14 @@ static const struct row rows[] = {
 	{ "OVF inside an exit",
 	  PSB_ROOT ENTRY_CFE "evd:q:3f80008 evd:r:1e cfe:VMEXIT ovf "
 			     "pip:0:10a2b000",
-	  ENTRY_OUT "exit" VM " reason=30(IO_INSTRUCTION) key=port:0x3f8:out qual=0x3f80008 "
+	  ENTRY_OUT "exit" VM " reason=30(IO_INSTRUCTION) key=port:0x3f8:in qual=0x3f80008 "
 		    "cr3=0x1234000\nloss name=overflow\n" },
 	{ "OVF and TIP.PGD (APL11)", PSB_ROOT ENTRY "ovf pgd:- pip:1:1234000",
 	  ENTRY_OUT "loss name=overflow\n" },
 	{ "OVF ends PSB+", "psb vmcs:1bff6a000 pip:0:10a2b000 ovf pip:1:1234000",
 	  "loss name=overflow\ngap\n" },
 	{ "a gap between buffers", PSB_ROOT ENTRY " gap " EXIT_IO,
-	  ENTRY_OUT "loss name=aux-gap\nexit reason=30(IO_INSTRUCTION) key=port:0x3f8:out "
+	  ENTRY_OUT "loss name=aux-gap\nexit reason=30(IO_INSTRUCTION) key=port:0x3f8:in "
 		    "qual=0x3f80008 rip=0xffffffff81000106\n" },
 	{ "damage, and on at the next PSB", PSB_ROOT ENTRY "raw:ad00112233 " PSB_ROOT ENTRY,
 	  ENTRY_OUT "loss name=undecodable value=5\ngap\n" ENTRY_OUT },
@@ -301,24 +301,30 @@ static struct vmt_pt_decoder_options options_of(void)
 	return (struct vmt_pt_decoder_options){ .host_cpu = UINT32_MAX };
 }
 
-static void check(const struct row *row, const char *want, size_t piece)
+static unsigned int check(const struct row *row, size_t piece)
 {
 	const struct vmt_pt_decoder_options options = options_of();
 	struct vmt_pt_result r = vmt_pt_events(row->stream, &options, piece);
 
-	if (strcmp(r.events, want) != 0)
-		fail_msg("%s, pieces of %zu:\n%s--- wanted\n%s", row->name, piece, r.events, want);
+	unsigned int wrong = strcmp(r.events, row->events) != 0;
+
+	if (wrong)
+		print_error("%s, pieces of %zu:\n%s--- wanted\n%s\n", row->name, piece, r.events,
+			    row->events);
 	free(r.events);
+	return wrong;
 }
 
 static void transitions(void **state)
 {
 	static const size_t pieces[] = { 0, 1, 3, 7 };
+	unsigned int wrong = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (size_t k = 0; k < sizeof(pieces) / sizeof(pieces[0]); k++)
-			check(&rows[i], rows[i].events, pieces[k]);
+			wrong += check(&rows[i], pieces[k]);
+	assert_int_equal(wrong, 0);
 }
 
 int main(void)

@@ -227,10 +227,10 @@ static void show_text_and_csv(void **state)
 	cli.args[0] = "show";
 	cli.args[1] = path;
 	assert_int_equal(run(&cli), 0);
-	assert_non_null(strstr(out, "web01         0     0.000     1.000                   -7 "
+	assert_non_null(strstr(out, "web01         0     start     1.000                   -7 "
 				    "0.500000000 debugfs\n"));
-	assert_non_null(strstr(out, "web01         0     1.500     1.500          -2995683791 "));
-	assert_non_null(strstr(out, "web01         1     0.000     0.000                    5 "
+	assert_non_null(strstr(out, "web01         0     1.500       end          -2995683791 "));
+	assert_non_null(strstr(out, "web01         1     start       end                    5 "
 				    "1.000000000 debugfs\n"));
 	cli.format = VMT_FORMAT_CSV;
 	cli.vcpus.words[0] = 2;

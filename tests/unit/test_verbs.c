@@ -367,16 +367,17 @@ static void root_is_given_up(void **state)
 static void loss_limit(void **state)
 {
 	struct vmt_ledger l = { .bytes_total = 1000, .bytes_decoded = 990, .bytes_skipped = 10 };
+	char what[100];
 
 	(void)state;
-	assert_true(vmt_feed_lost_more(&l, 100, 0.5));
-	assert_false(vmt_feed_lost_more(&l, 100, 1));
+	assert_true(vmt_feed_lost_more(&l, 100, 0.5, what, sizeof(what)));
+	assert_false(vmt_feed_lost_more(&l, 100, 1, what, sizeof(what)));
 	l.records_lost = 5;
-	assert_true(vmt_feed_lost_more(&l, 95, 4));
-	assert_false(vmt_feed_lost_more(&l, 95, 5));
+	assert_true(vmt_feed_lost_more(&l, 95, 4, what, sizeof(what)));
+	assert_false(vmt_feed_lost_more(&l, 95, 5, what, sizeof(what)));
 	l = (struct vmt_ledger){ .truncated = true };
-	assert_true(vmt_feed_lost_more(&l, 0, 0));
-	assert_false(vmt_feed_lost_more(&l, 0, 1));
+	assert_true(vmt_feed_lost_more(&l, 0, 0, what, sizeof(what)));
+	assert_false(vmt_feed_lost_more(&l, 0, 1, what, sizeof(what)));
 }
 
 int main(void)

@@ -172,7 +172,7 @@ static void errors_are_cleaned(void **state)
 static int put_document(struct vmt_cli *cli)
 {
 	(void)cli;
-	vmt_text_put_json(json_pack("{s:s}", "name", "\303\251" EVIL), JSON_INDENT(2));
+	vmt_text_put_json(stdout, json_pack("{s:s}", "name", "\303\251" EVIL), JSON_INDENT(2));
 	return 0;
 }
 

@@ -363,6 +363,76 @@ static void trust(void **state)
 	vmt_report_free(r.b);
 }
 
+/* What is missing is told by its reason, and the end of a file that grows is not cut off. */
+static void loss_by_kind(void **state)
+{
+	static const struct {
+		const char *kind, *remedy;
+		uint64_t records, bytes;
+		enum vmt_severity severity;
+	} rows[] = {
+		{ "ring", "--buffer", 500, 0, VMT_SEVERITY_CRITICAL },
+		{ "ring-full", "--buffer", 500, 0, VMT_SEVERITY_CRITICAL },
+		{ "size-limit", "--limit", 500, 900, VMT_SEVERITY_WARN },
+		{ "no-space", "Free some space", 500, 0, VMT_SEVERITY_WARN },
+		{ "free-space", "Free some space", 500, 0, VMT_SEVERITY_WARN },
+		{ "io-error", "kernel log", 500, 0, VMT_SEVERITY_WARN },
+		{ "damaged", "Copy the file again", 0, 900, VMT_SEVERITY_CRITICAL },
+		{ "auxtrace", "tracepoints", 0, 900, VMT_SEVERITY_NOTE },
+		{ NULL, "Copy the file again", 0, 900, VMT_SEVERITY_CRITICAL },
+	};
+	struct plan p = { .rate = 1000, .duration_ns = 3000, .reason = 32 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct run r = begin();
+		const struct vmt_verdict *v;
+
+		feed(&r, &p);
+		r.ledger.records_lost = rows[i].records;
+		r.ledger.bytes_skipped = rows[i].bytes;
+		if (rows[i].kind) {
+			r.facts.nr_losses = 1;
+			r.facts.losses[0] =
+				(struct vmt_input_loss){ rows[i].kind, 1, rows[i].records,
+							 rows[i].bytes };
+		}
+		finish(&r);
+		v = vmt_verdict_of(r.report, "loss");
+		assert_non_null(v);
+		assert_int_equal(v->severity, rows[i].severity);
+		assert_non_null(strstr(v->remedy, rows[i].remedy));
+		if (rows[i].kind)
+			assert_non_null(strstr(v->evidence, rows[i].kind));
+		vmt_report_free(r.b);
+	}
+}
+
+static void end_of_the_file(void **state)
+{
+	struct plan p = { .rate = 1000, .duration_ns = 3000, .reason = 32 };
+
+	(void)state;
+	for (int recording = 0; recording < 2; recording++) {
+		struct vmt_report_options o = vmt_make_options();
+		struct run r = begin();
+
+		vmt_report_free(r.b);
+		o.recording = recording;
+		r.b = vmt_report_new(&o);
+		feed(&r, &p);
+		r.ledger.truncated = true;
+		r.ledger.bytes_skipped = 10;
+		r.facts.nr_losses = 1;
+		r.facts.losses[0] = (struct vmt_input_loss){ "truncated", 1, 0, 10 };
+		finish(&r);
+		assert_null(vmt_verdict_of(r.report, "loss")); /* told once */
+		assert_int_equal(vmt_verdict_of(r.report, "truncated")->severity,
+				 recording ? VMT_SEVERITY_NOTE : VMT_SEVERITY_WARN);
+		vmt_report_free(r.b);
+	}
+}
+
 static void nested_and_concealed(void **state)
 {
 	struct run r = begin();
@@ -379,6 +449,47 @@ static void nested_and_concealed(void **state)
 	assert_non_null(vmt_verdict_of(r.report, "nested"));
 	assert_non_null(vmt_verdict_of(r.report, "concealed-rip"));
 	assert_int_equal(r.report->nested_exits, 50);
+	vmt_report_free(r.b);
+}
+
+/* One write in a short capture is not "all the time". */
+static void one_tsc_write(void **state)
+{
+	struct run r = begin();
+	struct vmt_event e = vmt_make_entry(0, 0);
+
+	(void)state;
+	e.type = VMT_EVENT_TSC_WRITE;
+	vmt_report_event(r.b, &e);
+	r.facts.stop_ns = SEC / 100;
+	finish(&r);
+	assert_int_equal(vmt_verdict_of(r.report, "tsc-writes")->severity, VMT_SEVERITY_NOTE);
+	vmt_report_free(r.b);
+}
+
+/* A KVM that raises no kvm_exit: what it tells is counted by key. */
+static void only_returns(void **state)
+{
+	struct run r = begin();
+
+	(void)state;
+	for (unsigned int i = 0; i < 30; i++) {
+		struct vmt_event e = vmt_make_entry(0, i * UINT64_C(1000));
+
+		e.type = i % 3 ? VMT_EVENT_USERSPACE : VMT_EVENT_NOTE;
+		e.reason = 2;
+		e.has |= VMT_HAS_REASON;
+		if (e.type == VMT_EVENT_NOTE)
+			e.key = vmt_make_key(VMT_KEY_PORT, 0x3f8, VMT_ACCESS_WRITE);
+		vmt_report_event(r.b, &e);
+	}
+	finish(&r);
+	assert_int_equal(r.report->nr_rows, 0);
+	assert_int_equal(r.report->nr_returns, 2);
+	assert_int_equal(r.report->returns[0].key.kind, VMT_KEY_USERSPACE);
+	assert_int_equal(r.report->returns[0].count, 20);
+	assert_int_equal(r.report->returns[1].count, 10);
+	assert_non_null(strstr(vmt_verdict_of(r.report, "no-exits")->text, "never fired"));
 	vmt_report_free(r.b);
 }
 
@@ -432,6 +543,10 @@ int main(void)
 		cmocka_unit_test(tsc),
 		cmocka_unit_test(failed_entry),
 		cmocka_unit_test(trust),
+		cmocka_unit_test(loss_by_kind),
+		cmocka_unit_test(end_of_the_file),
+		cmocka_unit_test(one_tsc_write),
+		cmocka_unit_test(only_returns),
 		cmocka_unit_test(nested_and_concealed),
 		cmocka_unit_test(empty),
 		cmocka_unit_test(every_rule_has_words),

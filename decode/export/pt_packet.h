@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_EXPORT_PT_PACKET_H
+#define VMT_EXPORT_PT_PACKET_H
+
+#include <stdint.h>
+
+#include "decode/base/item.h"
+#include "decode/export/script.h"
+#include "decode/pt/packet.h"
+
+/*
+ * Intel PT packets, one a line, each with offset and length, in the order of the stream. Errors of
+ * writing stay in `out`. JSON Lines of schema vmtrace-packets/1: a header line, then
+ *   {"offset":N,"len":N,"packet":S, members of its kind ..., "payload":H}
+ *   {"offset":N,"skipped":N,"error":S}   bytes that are no packet
+ *   {"ledger":{...}}                     the last line
+ */
+struct vmt_pt_lines {
+	struct vmt_out *out;
+	enum vmt_script_format format;
+	uint64_t packets;
+};
+
+void vmt_pt_lines_begin(const struct vmt_pt_lines *lines);
+void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
+			 const struct vmt_pt_packet *packet);
+void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,
+			  const char *why);
+void vmt_pt_lines_ledger(const struct vmt_pt_lines *lines, const struct vmt_ledger *ledger);
+
+#define VMT_PT_FIELDS_MAX 8
+
+enum vmt_pt_field_kind {
+	VMT_PT_FIELD_HEX,
+	VMT_PT_FIELD_NUMBER,
+	VMT_PT_FIELD_TEXT, /* needs no quoting */
+	VMT_PT_FIELD_TNT,  /* value: results, count of them, the oldest on top */
+};
+
+/* A member of a packet's line. */
+struct vmt_pt_field {
+	const char *name;
+	enum vmt_pt_field_kind kind;
+	bool known;
+	uint8_t count;
+	uint64_t value;
+	const char *text;
+};
+
+/* What a packet carries, taken apart by its type. Returns how many; fields: VMT_PT_FIELDS_MAX. */
+unsigned int vmt_pt_fields(const struct vmt_pt_packet *packet, struct vmt_pt_field *fields);
+
+#endif
