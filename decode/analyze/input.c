@@ -34,7 +34,9 @@ static uint64_t window_ns(uint64_t start_ns, double seconds)
 {
 	double ns = seconds * NS_PER_S;
 
-	return ns >= 1e19 ? UINT64_MAX : start_ns + (uint64_t)ns;
+	if (ns >= 1e19 || (uint64_t)ns > UINT64_MAX - start_ns)
+		return UINT64_MAX;
+	return start_ns + (uint64_t)ns;
 }
 
 /* The window is known with the first event: then the first records of all rings have been read. */

@@ -236,7 +236,9 @@ void vmt_output_close(struct vmt_output *out)
 
 void vmt_output_discard(struct vmt_output *out)
 {
-	if (out->path && !out->temp && !out->is_device && out->fd >= 0)
-		out->ops->unlinkat(AT_FDCWD, out->path, 0);
+	/* When the rights on the folder are gone by now, nothing is better than half. */
+	if (out->path && !out->temp && !out->is_device && out->fd >= 0 &&
+	    out->ops->unlinkat(AT_FDCWD, out->path, 0) < 0)
+		(void)!out->ops->ftruncate(out->fd, 0);
 	vmt_output_close(out);
 }

@@ -116,7 +116,8 @@ static bool store(struct vmt_cli *cli, const struct vmt_option_row *row, const c
 		return read_i64(value, (int64_t *)(void *)member);
 	case VMT_OPT_SIZE:
 		*why = "a size such as 64M or 4G";
-		return read_size(value, (uint64_t *)(void *)member);
+		return read_size(value, (uint64_t *)(void *)member) &&
+		       *(uint64_t *)(void *)member != 0;
 	case VMT_OPT_DURATION:
 		*why = "a time such as 30s, 250ms or 2m";
 		return read_duration(value, (uint64_t *)(void *)member);

@@ -176,6 +176,22 @@ void vmt_session_sweep(const struct vmt_cli *cli)
 	free(list);
 }
 
+/*
+ * Records that the kernel dropped are not among info->records, those that found no room in the file
+ * are: the share is rather too large than too small.
+ */
+int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *info)
+{
+	double lost = (double)info->lost_records, all = (double)info->records;
+
+	if (!cli->has_max_loss || !info->lost_records ||
+	    (lost < all && cli->max_loss > 0 && lost * 100 / all <= cli->max_loss) ||
+	    cli->max_loss >= 100)
+		return VMT_STATUS_OK;
+	vmt_cli_warn(cli, "more is lost than --max-loss allows");
+	return VMT_STATUS_LOSS;
+}
+
 int vmt_session_no_csv(const struct vmt_cli *cli)
 {
 	if (cli->format == VMT_FORMAT_CSV)

@@ -32,6 +32,9 @@ const char *vmt_session_wanted(const struct vmt_cli *cli);
 /* Says for each killed recorder which file survives (and cleans up behind it). */
 void vmt_session_sweep(const struct vmt_cli *cli);
 
+/* The exit status of a capture that is over: VMT_STATUS_LOSS beyond --max-loss. */
+int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *info);
+
 /* 0, or a usage error for --format csv: there is no table. */
 int vmt_session_no_csv(const struct vmt_cli *cli);
 

@@ -215,7 +215,7 @@ static int run(struct vmt_cli *cli, struct foreground *f, int stop_fd, const sig
 		vmt_print_session_json(out, &info);
 	else
 		vmt_print_session_summary(out, &info);
-	return f->command_status == 127 ? VMT_STATUS_FAILURE : VMT_STATUS_OK;
+	return f->command_status == 127 ? VMT_STATUS_FAILURE : vmt_session_judge(cli, &info);
 }
 
 int vmt_verb_record(struct vmt_cli *cli)

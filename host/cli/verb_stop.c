@@ -17,7 +17,7 @@ static int stop_one(const struct vmt_cli *cli, const struct vmt_session_info *se
 		vmt_print_session_json(stdout, &final);
 	else
 		vmt_print_session_summary(stdout, &final);
-	return VMT_STATUS_OK;
+	return vmt_session_judge(cli, &final);
 }
 
 static int stop_all(const struct vmt_cli *cli)

@@ -161,6 +161,9 @@ done
 (ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small.vmt --duration 300ms) >out 2>err
 grep -q 'File too large' err && "$VMTRACE" report small.vmt >/dev/null 2>&1
 ok "record: ulimit -f is told, and what was written can be read"
+(ulimit -f 64 && exec "$VMTRACE" record -d web01 --backend "$replay" -o small2.vmt --duration 300ms --max-loss 50) >out 2>err
+[ $? -ne 0 ] && grep -q 'File too large' err
+ok "record: --max-loss"
 run "start: not to standard output" 2 'has no standard output' start -d web01 --backend "$replay" -o -
 run "snapshot: no session" 3 'no session is running' snapshot -o -
 
