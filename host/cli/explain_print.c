@@ -272,13 +272,13 @@ static void put_csv_row(json_t *answer)
 
 static void print_csv(const json_t *results)
 {
-	json_t *answer;
 	size_t i;
 
 	for (i = 0; i < NR_CSV_COLUMNS; i++)
 		printf("%s,", csv_columns[i]);
 	puts("details");
-	json_array_foreach(results, i, answer) put_csv_row(answer);
+	for (i = 0; i < json_array_size(results); i++)
+		put_csv_row(json_array_get(results, i));
 }
 
 void vmt_explain_end(struct vmt_explain *e, bool print)
