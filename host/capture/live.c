@@ -381,12 +381,3 @@ struct vmt_live_totals vmt_live_totals(const struct vmt_live *live)
 	t.descriptors += t.rings;
 	return t;
 }
-
-uint64_t vmt_live_buffer_bytes(const struct vmt_live *live)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < live->nr_rings; i++)
-		bytes += live->rings[i].leader >= 0 ? live->rings[i].ring.data_bytes : 0;
-	return bytes;
-}

@@ -75,7 +75,4 @@ struct vmt_live_totals {
 };
 struct vmt_live_totals vmt_live_totals(const struct vmt_live *live);
 
-/* Bytes of all mapped rings. */
-uint64_t vmt_live_buffer_bytes(const struct vmt_live *live);
-
 #endif
