@@ -20,10 +20,13 @@ enum vmt_item_type {
 	VMT_ITEM_VCPU_TSC,    /* struct vmt_vcpu_tsc[] as bytes (base/anchor.h) */
 	VMT_ITEM_MARK,	      /* JSON text: {"time_ns":N,"domain":N,"name":S,"detail":S} */
 	VMT_ITEM_LOSS,	      /* loss: see members */
-	VMT_ITEM_END,	      /* the writer closed the file in order */
+	VMT_ITEM_AUX, /* a stretch of Intel PT bytes stands here; aux says which, data is NULL */
+	VMT_ITEM_VCPU_LINK, /* struct vmt_vcpu_link[] as bytes (base/aux.h) */
+	VMT_ITEM_END,	    /* the writer closed the file in order */
 };
 
 struct vmt_ring_attr;
+struct vmt_aux_extent;
 
 struct vmt_item {
 	enum vmt_item_type type;
@@ -35,6 +38,9 @@ struct vmt_item {
 	const struct vmt_ring_attr *attr;
 	const uint64_t *ids;
 	size_t nr_ids;
+	/* VMT_ITEM_AUX: read through the source's struct vmt_aux_index */
+	const struct vmt_aux_extent *aux;
+	uint32_t aux_idx;
 	/* VMT_ITEM_LOSS: bytes of the input that were skipped, or records that were never written
 	 */
 	uint64_t lost_bytes;
