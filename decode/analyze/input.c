@@ -251,8 +251,10 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_END:
 		in->facts.closed = true;
 		return 0;
+	case VMT_ITEM_AUX:
+	case VMT_ITEM_VCPU_LINK:
 	case VMT_ITEM_VCPU_TSC:
-		return 0; /* clock maps are read by their own users */
+		return 0; /* read by their own users */
 	}
 	return 0;
 }
