@@ -39,18 +39,9 @@ struct vmt_pt_who {
 	struct vmcs vmcs[2 * VMT_PT_WHO_VMCS_MAX];
 };
 
-struct vmt_pt_who *vmt_pt_who_new(size_t nr_areas)
+struct vmt_pt_who *vmt_pt_who_new(void)
 {
-	struct vmt_pt_who *who = calloc(1, sizeof(*who));
-
-	if (!who)
-		return NULL;
-	who->nr_areas = nr_areas;
-	who->timelines = calloc(nr_areas + 1, sizeof(*who->timelines));
-	if (who->timelines)
-		return who;
-	free(who);
-	return NULL;
+	return calloc(1, sizeof(struct vmt_pt_who));
 }
 
 void vmt_pt_who_free(struct vmt_pt_who *who)
@@ -106,13 +97,30 @@ void vmt_pt_who_vcpu(struct vmt_pt_who *who, uint32_t tid, uint32_t pid, uint32_
 	t->vcpu = vcpu;
 }
 
+static bool make_room(struct vmt_pt_who *who, size_t area)
+{
+	struct timeline *bigger;
+
+	if (area < who->nr_areas)
+		return true;
+	if (area >= VMT_PT_STREAMS_MAX)
+		return false;
+	bigger = realloc(who->timelines, (area + 1) * sizeof(*bigger));
+	if (!bigger)
+		return false;
+	who->timelines = bigger;
+	while (who->nr_areas <= area)
+		who->timelines[who->nr_areas++].nr = 0;
+	return true;
+}
+
 void vmt_pt_who_runs(struct vmt_pt_who *who, size_t area, uint64_t time_ns, uint32_t pid,
 		     uint32_t tid)
 {
 	struct timeline *t;
 	const struct run *last;
 
-	if (area >= who->nr_areas)
+	if (!make_room(who, area))
 		return;
 	t = &who->timelines[area];
 	last = &t->runs[(t->nr - 1) & (RUNS_MAX - 1)];
@@ -144,13 +152,14 @@ uint32_t vmt_pt_who_tid_of(const struct vmt_pt_who *who, uint64_t vmcs)
 	return who->vmcs[vmcs_slot(who, vmcs)].tid;
 }
 
-bool vmt_pt_who_vcpu_of(const struct vmt_pt_who *who, uint32_t tid, uint32_t *domain,
+bool vmt_pt_who_vcpu_of(const struct vmt_pt_who *who, uint32_t tid, uint32_t *pid, uint32_t *domain,
 			uint32_t *vcpu)
 {
 	const struct thread *t = &who->threads[thread_slot(who, tid)];
 
 	if (!tid || !t->tid)
 		return false;
+	*pid = t->pid;
 	*domain = t->domain;
 	*vcpu = t->vcpu;
 	return true;

@@ -20,7 +20,7 @@
 struct vmt_pt_who;
 
 /* NULL when memory is short. */
-struct vmt_pt_who *vmt_pt_who_new(size_t nr_areas);
+struct vmt_pt_who *vmt_pt_who_new(void);
 void vmt_pt_who_free(struct vmt_pt_who *who);
 
 /* A thread that is a vCPU. domain UINT32_MAX: not known, what was known stays. */
@@ -37,8 +37,8 @@ bool vmt_pt_who_vmcs(struct vmt_pt_who *who, uint64_t vmcs, uint32_t tid);
 
 /* Thread of a VMCS, 0: not known. */
 uint32_t vmt_pt_who_tid_of(const struct vmt_pt_who *who, uint64_t vmcs);
-/* The vCPU of a thread; false: none. domain UINT32_MAX: not known. */
-bool vmt_pt_who_vcpu_of(const struct vmt_pt_who *who, uint32_t tid, uint32_t *domain,
+/* The vCPU of a thread; false: none. pid 0, domain UINT32_MAX: not known. */
+bool vmt_pt_who_vcpu_of(const struct vmt_pt_who *who, uint32_t tid, uint32_t *pid, uint32_t *domain,
 			uint32_t *vcpu);
 
 /* Adds to an event of an area what it lacks of thread, domain and vCPU, as far as it is known. */

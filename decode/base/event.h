@@ -118,6 +118,7 @@ struct vmt_event {
 	uint64_t guest_rip;
 	uint64_t guest_cr3;
 	uint8_t cpl;
+	bool joined;	    /* ENTRY, EXIT: source PT, and a tracepoint told of it too */
 	bool nested;	    /* from L2 */
 	bool failed_entry;  /* EXIT only: the entry failed, no guest instruction ran */
 	bool concealed_rip; /* protected guest (SEV-ES, TDX): RIP is not visible to the host */
