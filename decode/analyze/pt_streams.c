@@ -36,8 +36,8 @@ struct area {
 	uint32_t head, waiting, room;
 	uint64_t key; /* of the last event */
 	struct vmt_pt_span span;
-	uint64_t total, skipped; /* bytes of the area that are in no piece, and those of them that
-				  * are missing */
+	/* Bytes of the area that are in no piece, and those of them that are missing. */
+	uint64_t total, skipped;
 	bool ended;
 };
 
@@ -169,17 +169,18 @@ static void feed(struct area *a)
 	a->piece.len -= part.len;
 }
 
+/* Goes to the next piece that has bytes. */
 static int next_piece(struct area *a, struct vmt_diag *diag)
 {
-	int status = vmt_pt_pieces_next(a->pieces, &a->piece, diag);
+	int status;
 
-	if (status <= 0)
-		a->piece.len = 0;
-	if (status == 1) {
+	while ((status = vmt_pt_pieces_next(a->pieces, &a->piece, diag)) == 1 && !a->piece.bytes) {
 		a->total += a->piece.skipped;
 		if (a->piece.lost)
 			a->skipped += a->piece.skipped;
 	}
+	if (status != 1)
+		a->piece.len = 0;
 	return status;
 }
 
@@ -356,7 +357,6 @@ struct vmt_pt_streams *vmt_pt_streams_new(const struct vmt_pt_streams_options *o
 		good = open_area(s, i);
 	for (size_t i = s->nr_areas; i < index->nr_areas; i++)
 		skip_area(s, &index->areas[i]);
-	s->lost_bytes += index->lost_bytes;
 	if (good)
 		return s;
 	vmt_pt_streams_free(s);
