@@ -62,8 +62,8 @@ bool vmt_pt_streams_next(const struct vmt_pt_streams *streams, uint64_t *time_ns
 size_t vmt_pt_streams_area(const struct vmt_pt_streams *streams, uint32_t cpu, uint32_t tid);
 size_t vmt_pt_streams_count(const struct vmt_pt_streams *streams);
 
-/* Sums over the areas; complete after everything was pulled. The bytes of extents that the index does
- * not hold are not in it. */
+/* Sums over the areas; complete after everything was pulled. The bytes of extents that the index
+ * does not hold are not in it. */
 struct vmt_ledger vmt_pt_streams_ledger(const struct vmt_pt_streams *streams);
 struct vmt_pt_counts vmt_pt_streams_counts(const struct vmt_pt_streams *streams);
 

@@ -17,6 +17,7 @@
 #define FORMATS_MAX	  4096
 #define COMMON_PID_OFFSET 4
 #define NO_CATALOG	  0xffff
+#define AUX_FLAGS_LOST	  0xdu /* PERF_AUX_FLAG_TRUNCATED, PARTIAL, COLLISION */
 
 _Static_assert(sizeof(struct vmt_rec) == 88, "the merge counts on 88 bytes a rec");
 
@@ -323,6 +324,16 @@ static int decode_lost(const struct vmt_ring_record *r, enum vmt_lost_cause caus
 	return 1;
 }
 
+/* PERF_RECORD_AUX: u64 offset, size, flags; of interest when trace was lost. */
+static int decode_aux(const struct vmt_ring_record *r, struct vmt_rec *out)
+{
+	if (r->body_len < 24)
+		return VMT_E_DAMAGED;
+	out->kind = VMT_REC_AUX_LOST;
+	out->u.any.first = vmt_load_u64(r->body + 16) & AUX_FLAGS_LOST;
+	return out->u.any.first != 0;
+}
+
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out)
 {
@@ -337,6 +348,15 @@ int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_reco
 		if (record->misc & VMT_RING_MISC_SWITCH_OUT_PREEMPT)
 			out->flags |= VMT_REC_PREEMPTED;
 		return 1;
+	case VMT_RING_ITRACE_START:
+		if (record->body_len < 8)
+			return VMT_E_DAMAGED;
+		out->kind = VMT_REC_ITRACE_START;
+		out->pid = vmt_load_u32(record->body);
+		out->tid = vmt_load_u32(record->body + 4);
+		return 1;
+	case VMT_RING_AUX:
+		return decode_aux(record, out);
 	case VMT_RING_LOST:
 		return decode_lost(record, VMT_LOST_RECORDS, out);
 	case VMT_RING_LOST_SAMPLES:
