@@ -37,6 +37,9 @@ struct vmt_fuse *vmt_fuse_new(size_t nr_areas, struct vmt_pt_who *who, vmt_event
 			      void *context);
 void vmt_fuse_free(struct vmt_fuse *fuse);
 
+/* kvm_exit is recorded: PT exits wait for theirs from the start. */
+void vmt_fuse_expect_kvm(struct vmt_fuse *fuse);
+
 /* Called when a VMCS is seen to belong to another thread than was known. May be NULL. */
 void vmt_fuse_on_vmcs(struct vmt_fuse *fuse, void (*learnt)(void *context, uint64_t vmcs),
 		      void *context);

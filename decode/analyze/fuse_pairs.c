@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Invariant: at most one exit of a VMCS waits; where the VMCS is not known, one of a thread, else
- * of an area. A loss in an area makes what waits there uncertain: it may have entered unseen. (A
- * loss on another CPU does not: the vCPU would have to go there and come back within it.)
+ * of an area. A loss in an area makes what waits there uncertain: it may have entered unseen. What
+ * waits elsewhere may have been there, unless its thread is known to have kept its CPU.
  */
 #include "decode/analyze/fuse_pairs.h"
 
@@ -25,6 +25,7 @@ struct key {
 struct open {
 	bool used;
 	bool uncertain; /* packets of its CPU are missing since */
+	bool elsewhere; /* packets of another CPU are */
 	struct key key;
 	size_t area;
 	uint64_t age;
@@ -32,6 +33,8 @@ struct open {
 };
 
 struct vmt_pairs {
+	const struct vmt_pt_who *who;
+	uint64_t lossy_until_ns; /* ends of losses so far */
 	vmt_event_fn *emit;
 	void *context;
 	uint64_t now;
@@ -39,12 +42,13 @@ struct vmt_pairs {
 	struct open open[OPEN_MAX];
 };
 
-struct vmt_pairs *vmt_pairs_new(vmt_event_fn *emit, void *context)
+struct vmt_pairs *vmt_pairs_new(const struct vmt_pt_who *who, vmt_event_fn *emit, void *context)
 {
 	struct vmt_pairs *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
+	p->who = who;
 	p->emit = emit;
 	p->context = context;
 	return p;
@@ -104,12 +108,17 @@ static void drop_duration(struct vmt_event *e)
 }
 
 /* The exit ends at the entry, whatever the decoder of its CPU thought. */
-static void end_at(struct open *o, size_t area, const struct vmt_event *entry)
+static void end_at(const struct vmt_pairs *p, struct open *o, size_t area,
+		   const struct vmt_event *entry)
 {
 	struct vmt_event *x = &o->exit;
+	const bool stayed = o->area == area && x->has & entry->has & VMT_HAS_TIME &&
+			    vmt_pt_who_stayed(p->who, area, x->time.host_ns, entry->time.host_ns);
 	const bool timed = x->has & entry->has & VMT_HAS_HOST_TSC &&
 			   entry->host_tsc.host_tsc >= x->host_tsc.host_tsc;
 
+	if (o->elsewhere && !stayed)
+		o->uncertain = true;
 	if (o->area == area && !o->uncertain && x->has & VMT_HAS_DURATION_TSC)
 		return; /* its own decoder saw both */
 	drop_duration(x);
@@ -134,9 +143,12 @@ static void end_without(struct vmt_pairs *p, struct open *o, const struct vmt_ev
 
 static void on_loss(struct vmt_pairs *p, size_t area)
 {
-	for (size_t i = 0; i < p->used; i++)
+	for (size_t i = 0; i < p->used; i++) {
 		if (p->open[i].area == area)
 			p->open[i].uncertain = true;
+		else
+			p->open[i].elsewhere = true;
+	}
 }
 
 /* Of an exit of which nothing but the CPU is known the next event there must be the entry. */
@@ -162,14 +174,18 @@ void vmt_pairs_see(struct vmt_pairs *p, size_t area, const struct vmt_event *e)
 	if (o && e->type == VMT_EVENT_EXIT) {
 		end_without(p, o, e);
 	} else if (o) {
-		end_at(o, area, e);
+		end_at(p, o, area, e);
 		let_go(p, o);
 	}
 }
 
-void vmt_pairs_push(struct vmt_pairs *p, size_t area, const struct vmt_event *e)
+void vmt_pairs_push(struct vmt_pairs *p, size_t area, const struct vmt_event *e,
+		    struct vmt_pt_span span)
 {
 	struct open *o;
+
+	if (e->type == VMT_EVENT_LOSS && span.high_ns > p->lossy_until_ns)
+		p->lossy_until_ns = span.high_ns;
 
 	vmt_pairs_see(p, area, e);
 	if (e->type != VMT_EVENT_EXIT || e->failed_entry) {
@@ -177,9 +193,13 @@ void vmt_pairs_push(struct vmt_pairs *p, size_t area, const struct vmt_event *e)
 		return;
 	}
 	o = place(p);
-	*o = (struct open){
-		.used = true, .key = key_of(area, e), .area = area, .age = p->now++, .exit = *e
-	};
+	*o = (struct open){ .used = true,
+			    .key = key_of(area, e),
+			    .area = area,
+			    .elsewhere =
+				    e->has & VMT_HAS_TIME && e->time.host_ns <= p->lossy_until_ns,
+			    .age = p->now++,
+			    .exit = *e };
 }
 
 void vmt_pairs_flush(struct vmt_pairs *p)

@@ -47,6 +47,7 @@ struct vmt_input {
 
 	struct input_mark marks[INPUT_MARKS_MAX]; /* by time */
 	size_t nr_marks;
+	bool has_kvm_exit; /* its format is there */
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;

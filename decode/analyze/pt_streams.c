@@ -150,10 +150,15 @@ static void on_event(void *context, const struct vmt_event *event)
 	}
 	q = &a->queue[(a->head + a->waiting++) % a->room];
 	q->event = *event;
-	add_time(a, &q->event);
-	a->key = key_of(a, &q->event);
-	q->key = a->key;
 	q->span = a->span;
+	add_time(a, &q->event);
+	if (event->type == VMT_EVENT_LOSS) { /* it began any time since the event before */
+		q->span.high_ns = a->span.high_ns;
+	} else {
+		a->key = key_of(a, &q->event);
+		q->span = a->span;
+	}
+	q->key = a->key;
 }
 
 /* A piece by a little at a time: all events of what is fed must be kept. */

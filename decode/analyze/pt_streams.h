@@ -48,8 +48,9 @@ typedef void vmt_pt_streams_fn(void *context, size_t area, const struct vmt_even
 
 /*
  * Hands out, by the earliest time that they may have had, all events that may have happened at or
- * before limit_ns; UINT64_MAX: all. Events without a time have that of the one before them in their
- * area for this. 0; VMT_E_IO, VMT_E_NOMEM.
+ * before limit_ns; UINT64_MAX: all. A LOSS comes, and its span begins, with the event before it.
+ * Events without a time have that of the one before them in their area for this. 0; VMT_E_IO,
+ * VMT_E_NOMEM.
  */
 int vmt_pt_streams_pull(struct vmt_pt_streams *streams, uint64_t limit_ns, vmt_pt_streams_fn *emit,
 			void *context, struct vmt_diag *diag);

@@ -201,6 +201,14 @@ static const struct run *find_run(const struct vmt_pt_who *who, size_t area,
 	return NULL; /* what was at the beginning of the span is not known */
 }
 
+bool vmt_pt_who_stayed(const struct vmt_pt_who *who, size_t area, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct vmt_pt_span span = { from_ns, to_ns };
+	const struct run *r = area < who->nr_areas ? find_run(who, area, span, false) : NULL;
+
+	return r && r->tid != UNKNOWN;
+}
+
 static void add_owner(const struct vmt_pt_who *who, struct vmt_event *e, uint32_t tid)
 {
 	const struct thread *t = &who->threads[thread_slot(who, tid)];

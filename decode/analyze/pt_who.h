@@ -41,6 +41,9 @@ uint32_t vmt_pt_who_tid_of(const struct vmt_pt_who *who, uint64_t vmcs);
 bool vmt_pt_who_vcpu_of(const struct vmt_pt_who *who, uint32_t tid, uint32_t *pid, uint32_t *domain,
 			uint32_t *vcpu);
 
+/* Whether one thread is known to have had the CPU of an area all the time. */
+bool vmt_pt_who_stayed(const struct vmt_pt_who *who, size_t area, uint64_t from_ns, uint64_t to_ns);
+
 /* Adds to an event of an area what it lacks of thread, domain and vCPU, as far as it is known. */
 void vmt_pt_who_fill(struct vmt_pt_who *who, size_t area, struct vmt_event *event,
 		     struct vmt_pt_span span);
