@@ -121,7 +121,7 @@ static void send_alone(struct vmt_fuse *f, struct fuse_slot *s)
 		f->counts.untimed++;
 		return;
 	}
-	if (f->active && e->type == VMT_EVENT_EXIT &&
+	if (f->has_first && e->type == VMT_EVENT_EXIT &&
 	    fuse_later(s->span.high_ns, FUSE_SLACK_NS) >= f->first_ns)
 		f->counts.only_pt++;
 	if (e->has & VMT_HAS_VMCS)

@@ -41,14 +41,20 @@ static uint64_t find_exit(const struct vmt_fuse *f, const struct fuse_lane *l,
 	return best;
 }
 
+static void note_first(struct vmt_fuse *f, uint64_t time_ns)
+{
+	if (!f->has_first)
+		f->first_ns = time_ns;
+	f->has_first = true;
+}
+
 void vmt_fuse_exit(struct vmt_fuse *f, size_t area, const struct vmt_fuse_exit *kvm)
 {
 	struct fuse_lane *l = area < f->nr_lanes ? &f->lanes[area] : NULL;
 	const struct fuse_slot *s;
 	uint64_t n;
 
-	if (!f->active)
-		f->first_ns = kvm->time_ns;
+	note_first(f, kvm->time_ns);
 	f->active = true;
 	if (!l)
 		return;
@@ -134,6 +140,7 @@ static void on_exit_event(struct vmt_fuse *f, size_t area, const struct vmt_even
 
 static void on_entry_event(struct vmt_fuse *f, size_t area, const struct vmt_event *event)
 {
+	note_first(f, event->time.host_ns);
 	if (area >= f->nr_lanes) {
 		fuse_send_held(f);
 		f->emit(f->context, event);

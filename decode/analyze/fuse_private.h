@@ -71,7 +71,8 @@ struct vmt_fuse {
 	bool expects; /* kvm_exit is recorded */
 	bool active;  /* there was one */
 	bool covered, has_held;
-	uint64_t first_ns; /* of the first kvm_exit */
+	bool has_first;
+	uint64_t first_ns; /* of the first kvm_entry or kvm_exit */
 	uint64_t now_ns;
 	struct vmt_event held; /* an exit of the join that its entry may follow */
 	struct vmt_fuse_counts counts;
