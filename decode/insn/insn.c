@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * An instruction is decoded in a window of at least WINDOW_LEN bytes, so that no read of it needs a
+ * check: at most 14 prefixes, an opcode of 3 bytes, ModRM and SIB, and a displacement only after
+ * the length is known to be at most 15. Bytes given fewer than that are copied into such a window;
+ * `seen` then tells whether an answer took bytes that were not given.
+ */
+#include "decode/insn/insn.h"
+
+#include <string.h>
+
+#include "decode/base/cursor.h"
+#include "decode/insn/word.h"
+
+#define LEN_MAX	   15
+#define WINDOW_LEN 24
+
+/* Mandatory prefix, as VMT_W_NO_* and subtables number it. */
+enum { NONE, P66, PF3, PF2 };
+
+struct state {
+	const uint8_t *bytes;
+	unsigned int pos;  /* of the byte behind those read */
+	unsigned int bits; /* mode */
+	bool operand_size, address_size, lock;
+	uint8_t repeat; /* PF3, PF2 or 0: the last one */
+	uint8_t rex;	/* directly before the opcode, or 0 */
+};
+
+/* ---- lengths ---- */
+
+/* Bytes from ModRM to the displacement; SIB: there is one, and it may add a displacement. */
+#define SIB	       0x80
+#define ROW32(a, b, c) a, a, a, a, b, c, a, a
+#define MOD32(a, b, c)                                                                             \
+	ROW32(a, b, c), ROW32(a, b, c), ROW32(a, b, c), ROW32(a, b, c), ROW32(a, b, c),            \
+		ROW32(a, b, c), ROW32(a, b, c), ROW32(a, b, c)
+static const uint8_t modrm_32[256] = { MOD32(1, SIB | 2, 5), MOD32(2, 3, 2), MOD32(5, 6, 5),
+				       MOD32(1, 1, 1) };
+#define ROW16(a, b) a, a, a, a, a, a, b, a
+#define MOD16(a, b)                                                                                \
+	ROW16(a, b), ROW16(a, b), ROW16(a, b), ROW16(a, b), ROW16(a, b), ROW16(a, b), ROW16(a, b), \
+		ROW16(a, b)
+static const uint8_t modrm_16[256] = { MOD16(1, 3), MOD16(2, 2), MOD16(3, 3), MOD16(1, 1) };
+
+/* Bytes of an immediate with a size (of operands or addresses) of 16, 32, 64 bits. */
+static const uint8_t imm_bytes[VMT_W_IMM_COUNT][3] = {
+	[VMT_W_I8] = { 1, 1, 1 },  [VMT_W_I16] = { 2, 2, 2 }, [VMT_W_I24] = { 3, 3, 3 },
+	[VMT_W_IZ] = { 2, 4, 4 },  [VMT_W_IV] = { 2, 4, 8 },  [VMT_W_MOFFS] = { 2, 4, 8 },
+	[VMT_W_FAR] = { 4, 6, 6 }, [VMT_W_J8] = { 1, 1, 1 },  [VMT_W_JZ] = { 2, 4, 4 },
+};
+
+static unsigned int address_index(const struct state *s)
+{
+	if (s->bits == 64)
+		return s->address_size ? 1 : 2;
+	return (s->bits == 32) != s->address_size;
+}
+
+static unsigned int operand_index(const struct state *s, unsigned int imm)
+{
+	if (imm == VMT_W_MOFFS)
+		return address_index(s);
+	if (s->bits != 64)
+		return (s->bits == 32) != s->operand_size;
+	if (imm == VMT_W_JZ)
+		return 2;
+	return s->rex & 8 ? 2 : !s->operand_size;
+}
+
+/* Bytes from ModRM at s->pos to the displacement. */
+static unsigned int modrm_len(const struct state *s)
+{
+	const uint8_t *p = s->bytes + s->pos;
+	unsigned int n;
+
+	if (!address_index(s))
+		return modrm_16[p[0]];
+	n = modrm_32[p[0]];
+	if (n & SIB)
+		n = (p[1] & 7) == 5 ? 6 : 2;
+	return n;
+}
+
+/* No instruction, which the bytes up to s->pos + extra have told. */
+static int bad(struct state *s, unsigned int extra)
+{
+	s->pos += extra;
+	return -1;
+}
+
+static int too_long(struct state *s)
+{
+	s->pos = LEN_MAX;
+	return -1;
+}
+
+/* Length and branch of an instruction whose word is known; s->pos is behind the opcode. */
+static int finish(struct state *s, uint32_t word, unsigned int len, struct vmt_insn *out)
+{
+	const unsigned int imm = word & VMT_W_IMM_MASK,
+			   class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK;
+
+	len += imm_bytes[imm][operand_index(s, imm)];
+	if (len > LEN_MAX)
+		return too_long(s);
+	s->pos = len;
+	out->len = (uint8_t)len;
+	out->class = (uint8_t) class;
+	out->operand_16 = false;
+	out->direct = false;
+	out->displacement = 0;
+	if (!class)
+		return 1;
+	if (imm == VMT_W_J8 || imm == VMT_W_JZ) {
+		const unsigned int bytes = imm_bytes[imm][operand_index(s, imm)];
+		const uint8_t *p = s->bytes + len - bytes;
+
+		out->direct = true;
+		out->displacement = bytes == 1	 ? (int8_t)p[0]
+				    : bytes == 2 ? (int16_t)vmt_load_u16(p)
+						 : (int32_t)vmt_load_u32(p);
+	}
+	out->operand_16 = s->bits != 64 && !operand_index(s, VMT_W_JZ);
+	return 1;
+}
+
+/* ---- what a word with constraints allows ---- */
+
+static unsigned int mandatory(const struct state *s)
+{
+	return s->repeat ? s->repeat : s->operand_size ? P66 : NONE;
+}
+
+/* The word behind groups; one ModRM byte is there. */
+static uint32_t resolve(const struct state *s, uint32_t word)
+{
+	const uint8_t modrm = s->bytes[s->pos];
+
+	for (;;) {
+		const uint32_t *sub = vmt_insn_sub[word >> VMT_W_SUB_SHIFT];
+
+		switch (word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK) {
+		case VMT_W_BY_PREFIX:
+			word = sub[mandatory(s)];
+			break;
+		case VMT_W_BY_REG:
+			word = sub[(modrm >= 0xc0 ? 8 : 0) + (modrm >> 3 & 7)];
+			break;
+		case VMT_W_BY_RM:
+			word = sub[modrm & 7];
+			break;
+		default:
+			return word;
+		}
+	}
+}
+
+/* Instructions that take LOCK with a memory operand; reg: allowed values of ModRM.reg, by bits. */
+struct lock_row {
+	uint8_t map, first, last, reg;
+};
+static const struct lock_row lock_rows[] = {
+	{ 0, 0x00, 0x01, 0xff },    { 0, 0x08, 0x09, 0xff },	{ 0, 0x10, 0x11, 0xff },
+	{ 0, 0x18, 0x19, 0xff },    { 0, 0x20, 0x21, 0xff },	{ 0, 0x28, 0x29, 0xff },
+	{ 0, 0x30, 0x31, 0xff },    { 0, 0x80, 0x83, 0x7f },	{ 0, 0x86, 0x87, 0xff },
+	{ 0, 0xf6, 0xf7, 0x0c },    { 0, 0xfe, 0xff, 0x03 },	{ 0x0f, 0xab, 0xab, 0xff },
+	{ 0x0f, 0xb0, 0xb1, 0xff }, { 0x0f, 0xb3, 0xb3, 0xff }, { 0x0f, 0xba, 0xba, 0xe0 },
+	{ 0x0f, 0xbb, 0xbb, 0xff }, { 0x0f, 0xc0, 0xc1, 0xff }, { 0x0f, 0xc7, 0xc7, 0x02 },
+};
+
+static bool takes_lock(uint8_t map, uint8_t opcode, uint8_t modrm)
+{
+	for (size_t i = 0; i < sizeof(lock_rows) / sizeof(lock_rows[0]); i++) {
+		const struct lock_row *row = &lock_rows[i];
+
+		if (row->map == map && opcode >= row->first && opcode <= row->last)
+			return modrm < 0xc0 && row->reg >> (modrm >> 3 & 7) & 1;
+	}
+	return false;
+}
+
+static bool allowed(const struct state *s, uint32_t word)
+{
+	const uint8_t modrm = s->bytes[s->pos];
+
+	if (word & (s->bits == 64 ? VMT_W_NOT64 : VMT_W_ONLY64))
+		return false;
+	if (word >> VMT_W_NO_SHIFT >> mandatory(s) & 1)
+		return false;
+	return !(word & (modrm >= 0xc0 ? VMT_W_MEMORY : VMT_W_REGISTER)) || !(word & VMT_W_MODRM);
+}
+
+/* MOV of control and debug registers: CR0, 2, 3, 4, 8; DR0 to 7; always with a register. */
+static int move_control(struct state *s, uint8_t opcode, bool debug, struct vmt_insn *out)
+{
+	const unsigned int reg = (s->bytes[s->pos] >> 3 & 7) | (s->rex & 4 ? 8u : 0);
+	uint32_t word = 0;
+
+	if (s->lock || !((debug ? 0xffu : 0x11du) >> reg & 1))
+		return bad(s, 1);
+	if (opcode == 0x22 && reg == 3)
+		word = (uint32_t)VMT_INSN_MOV_CR3 << VMT_W_CLASS_SHIFT;
+	return finish(s, word, s->pos + 1, out);
+}
+
+static int opcode_0f(struct state *s, struct vmt_insn *out);
+static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out);
+
+/* An instruction whose word is not plain, or that has a LOCK prefix. */
+static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
+		   struct vmt_insn *out)
+{
+	const enum vmt_w_kind kind = word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK;
+	const uint8_t modrm = s->bytes[s->pos];
+
+	switch (kind) {
+	case VMT_W_INVALID:
+		return -1;
+	case VMT_W_REX: /* outside 64-bit mode */
+		word = 0;
+		break;
+	case VMT_W_0F:
+		return opcode_0f(s, out);
+	case VMT_W_VEX2:
+	case VMT_W_VEX3:
+	case VMT_W_EVEX:
+		if (s->bits == 64 || modrm >= 0xc0)
+			return vector(s, kind, out);
+		word = VMT_W_MODRM;
+		break;
+	case VMT_W_XOP:
+		if ((modrm & 0x1f) >= 8)
+			return vector(s, kind, out);
+		word = VMT_W_MODRM | VMT_W_BY_REG << VMT_W_KIND_SHIFT |
+		       VMT_SUB_8F << VMT_W_SUB_SHIFT;
+		break;
+	case VMT_W_X87:
+		if (modrm < 0xc0 ? !(vmt_insn_x87_memory[opcode & 7] >> (modrm >> 3) & 1)
+				 : !(vmt_insn_x87_register[opcode & 7] >> (modrm & 0x3f) & 1))
+			return bad(s, 1);
+		word = VMT_W_MODRM;
+		break;
+	case VMT_W_MOV_CR:
+	case VMT_W_MOV_DR:
+		return move_control(s, opcode, kind == VMT_W_MOV_DR, out);
+	default:
+		break;
+	}
+	word = resolve(s, word);
+	if ((word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK) == VMT_W_INVALID)
+		return bad(s, 1);
+	if (!allowed(s, word) || (s->lock && !takes_lock(map, opcode, modrm)))
+		return bad(s, word & VMT_W_MODRM ? 1 : 0);
+	return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+}
+
+static int opcode_0f(struct state *s, struct vmt_insn *out)
+{
+	uint8_t opcode = s->bytes[s->pos++], map = 0x0f;
+	uint32_t word = vmt_insn_map_0f[opcode];
+	const enum vmt_w_kind kind = word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK;
+
+	if (kind == VMT_W_0F38 || kind == VMT_W_0F3A) {
+		map = opcode;
+		opcode = s->bytes[s->pos++];
+		word = (kind == VMT_W_0F38 ? vmt_insn_map_0f38 : vmt_insn_map_0f3a)[opcode];
+		if (!word)
+			return -1;
+	}
+	if (word <= VMT_W_PLAIN && !s->lock)
+		return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+	return special(s, map, opcode, word, out);
+}
+
+/* ---- VEX, EVEX, XOP ---- */
+
+/* Bytes of the prefix that stand before the opcode, its first one aside. */
+static const uint8_t vector_bytes[] = {
+	[VMT_W_VEX2] = 1, [VMT_W_VEX3] = 2, [VMT_W_EVEX] = 3, [VMT_W_XOP] = 2
+};
+
+/* Row of vmt_insn_vector for a map, and 0 where there is none. */
+static const uint8_t vex_map[32] = {
+	[1] = VMT_VECTOR_VEX_1, [2] = VMT_VECTOR_VEX_2, [3] = VMT_VECTOR_VEX_3
+};
+static const uint8_t evex_map[32] = { [1] = VMT_VECTOR_EVEX_1,
+				      [2] = VMT_VECTOR_EVEX_2,
+				      [3] = VMT_VECTOR_EVEX_3,
+				      [5] = VMT_VECTOR_EVEX_5,
+				      [6] = VMT_VECTOR_EVEX_6 };
+static const uint8_t xop_map[32] = {
+	[8] = VMT_VECTOR_XOP_8, [9] = VMT_VECTOR_XOP_9, [10] = VMT_VECTOR_XOP_A
+};
+
+static unsigned int vector_row(const uint8_t *p, enum vmt_w_kind kind)
+{
+	switch (kind) {
+	case VMT_W_VEX2:
+		return VMT_VECTOR_VEX_1;
+	case VMT_W_VEX3:
+		return vex_map[p[0] & 0x1f];
+	case VMT_W_XOP:
+		return xop_map[p[0] & 0x1f];
+	default: /* EVEX has one bit that is 0 and one that is 1 */
+		return p[0] & 8 || !(p[1] & 4) ? 0 : evex_map[p[0] & 7];
+	}
+}
+
+/* Immediates: all of the maps 3, and PSHUF, shifts, VCMP, PINSRW, PEXTRW, SHUFP of map 1. */
+static uint32_t vector_imm(unsigned int row, uint8_t opcode)
+{
+	switch (row) {
+	case VMT_VECTOR_VEX_1:
+	case VMT_VECTOR_EVEX_1:
+		return (opcode & 0xfc) == 0x70 || opcode == 0xc2 ||
+				       (opcode >= 0xc4 && opcode <= 0xc6)
+			       ? VMT_W_I8
+			       : 0;
+	case VMT_VECTOR_VEX_3:
+	case VMT_VECTOR_EVEX_3:
+	case VMT_VECTOR_XOP_8:
+		return VMT_W_I8;
+	case VMT_VECTOR_XOP_A:
+		return VMT_W_JZ;
+	default:
+		return 0;
+	}
+}
+
+/* s->pos is behind the first byte of the prefix. */
+static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out)
+{
+	const uint8_t *p = s->bytes + s->pos;
+	const unsigned int n = vector_bytes[kind], row = vector_row(p, kind);
+	const uint8_t opcode = p[n];
+	const unsigned int prefix = p[kind == VMT_W_VEX2 ? 0 : 1] & 3;
+	uint32_t imm;
+
+	if (s->lock || s->operand_size || s->repeat || s->rex)
+		return -1;
+	s->pos += n + 1;
+	if (!row || !(vmt_insn_vector[row][prefix][opcode >> 6] >> (opcode & 63) & 1))
+		return -1;
+	imm = vector_imm(row, opcode);
+	if (row == VMT_VECTOR_VEX_1 && opcode == 0x77) /* VZEROUPPER, VZEROALL */
+		return finish(s, 0, s->pos, out);
+	return finish(s, imm, s->pos + modrm_len(s), out);
+}
+
+/* ---- prefixes ---- */
+
+/* The first byte behind the prefixes, or -1 when there is none within 15 bytes. */
+static int take_prefixes(struct state *s)
+{
+	for (; s->pos < LEN_MAX; s->pos++) {
+		const uint8_t byte = s->bytes[s->pos];
+
+		switch (byte) {
+		case 0x66:
+			s->operand_size = true;
+			break;
+		case 0x67:
+			s->address_size = true;
+			break;
+		case 0xf0:
+			s->lock = true;
+			break;
+		case 0xf2:
+			s->repeat = PF2;
+			break;
+		case 0xf3:
+			s->repeat = PF3;
+			break;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+			break;
+		default:
+			if (s->bits != 64 || (byte & 0xf0) != 0x40)
+				return s->pos++, byte;
+			s->rex = byte;
+			continue;
+		}
+		s->rex = 0;
+	}
+	return -1;
+}
+
+static int decode(struct state *s, struct vmt_insn *out)
+{
+	const int opcode = take_prefixes(s);
+	uint32_t word;
+
+	if (opcode < 0)
+		return -1;
+	word = vmt_insn_map_one[opcode];
+	if (word <= VMT_W_PLAIN && !s->lock)
+		return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+	return special(s, 0, (uint8_t)opcode, word, out);
+}
+
+int vmt_insn_decode(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode, struct vmt_insn *out)
+{
+	uint8_t window[WINDOW_LEN] = { 0 };
+	struct state s = { .bytes = bytes, .bits = (unsigned int)mode };
+	int status;
+
+	if (len >= WINDOW_LEN)
+		return decode(&s, out);
+	memcpy(window, bytes, len);
+	s.bytes = window;
+	status = decode(&s, out);
+	return s.pos > len && len < LEN_MAX ? 0 : status;
+}
+
+uint64_t vmt_insn_target(const struct vmt_insn *insn, uint64_t ip, enum vmt_insn_mode mode)
+{
+	const uint64_t target = ip + insn->len + (uint64_t)(int64_t)insn->displacement;
+
+	if (mode == VMT_INSN_64)
+		return target;
+	return target & (insn->operand_16 ? 0xffff : 0xffffffff);
+}
