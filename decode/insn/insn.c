@@ -236,7 +236,7 @@ static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
 		       VMT_SUB_8F << VMT_W_SUB_SHIFT;
 		break;
 	case VMT_W_X87:
-		if (modrm < 0xc0 ? !(vmt_insn_x87_memory[opcode & 7] >> (modrm >> 3) & 1)
+		if (modrm < 0xc0 ? !(vmt_insn_x87_memory[opcode & 7] >> (modrm >> 3 & 7) & 1)
 				 : !(vmt_insn_x87_register[opcode & 7] >> (modrm & 0x3f) & 1))
 			return bad(s, 1);
 		word = VMT_W_MODRM;

@@ -97,6 +97,6 @@ const uint32_t vmt_insn_map_0f3a[256] = {
 	[0x40] = M_6 | B, M_6 | B, M_6 | B, [0x44] = M_6 | B,
 	[0x60] = M_6 | B, M_6 | B, M_6 | B, M_6 | B,
 	[0xcc] = M_n | B, [0xce] = M_6 | B, M_6 | B, [0xdf] = M_6 | B,
-	[0xf0] = M_3 | B | REG,
+	[0xf0] = BY_REG(0F3AF0),
 };
 /* clang-format on */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * One-byte opcodes (SDM volume 2 appendix A, table A-2), their groups (table A-6) and the x87
- * escapes (tables A-7 to A-22).
+ * escapes (tables A-7 to A-22, with the aliases that processors execute, such as FFREEP).
  */
 #include "decode/insn/word.h"
 
@@ -63,13 +63,13 @@ const uint32_t vmt_insn_map_one[256] = {
 
 const uint64_t vmt_insn_x87_register[8] = {
 	0xffffffffffffffff, /* d8 */
-	0xffff7f330001ffff, /* d9 */
+	0xffff7f33ff01ffff, /* d9 */
 	0x00000200ffffffff, /* da */
 	0x00ffff1fffffffff, /* db */
 	0xffffffffffffffff, /* dc */
-	0x0000ffffffff00ff, /* dd */
-	0xffffffff0200ffff, /* de */
-	0x00ffff0100000000, /* df */
+	0x0000ffffffffffff, /* dd */
+	0xffffffff02ffffff, /* de */
+	0x00ffff01ffffffff, /* df */
 };
 
 const uint8_t vmt_insn_x87_memory[8] = { 0xff, 0xfd, 0xff, 0xaf, 0xff, 0xdf, 0xff, 0xff };

@@ -19,6 +19,7 @@
 #define CLASS(c)     ((uint32_t)VMT_INSN_##c << VMT_W_CLASS_SHIFT)
 #define KIND(k)	     ((uint32_t)VMT_W_##k << VMT_W_KIND_SHIFT)
 #define SUB(s)	     ((uint32_t)VMT_SUB_##s << VMT_W_SUB_SHIFT)
+#define BY_REG(s)    (M | KIND(BY_REG) | SUB(s))
 #define BY_PREFIX(s) (M | KIND(BY_PREFIX) | SUB(s))
 #define BY_RM(s)     (M | KIND(BY_RM) | SUB(s))
 #define XX	     KIND(INVALID)
@@ -53,14 +54,15 @@ const uint32_t vmt_insn_sub[VMT_SUB_COUNT][16] = {
 		BY_RM(0F01_0), BY_RM(0F01_1), BY_RM(0F01_2), BY_RM(0F01_3),
 		M, BY_RM(0F01_5), M, BY_RM(0F01_7),
 	},
-	[VMT_SUB_0F01_0] = { /* ENCLV VMCALL VMLAUNCH VMRESUME VMXOFF PCONFIG WRMSRNS/RDMSRLIST/WRMSRLIST */
+	[VMT_SUB_0F01_0] = { /* ENCLV VMCALL VMLAUNCH VMRESUME VMXOFF PCONFIG WRMSRNS - */
 		M_n, M_n | CLASS(VMCALL), M_n | CLASS(VMENTRY), M_n | CLASS(VMENTRY),
-		M_n, M_n, M | N66, XX,
+		M_n, M_n, BY_PREFIX(0F01_C6), XX,
 	},
+	[VMT_SUB_0F01_C6] = { M, XX, M | O64, M | O64 }, /* WRMSRNS, WRMSRLIST, RDMSRLIST */
 	[VMT_SUB_0F01_1] = { /* MONITOR MWAIT CLAC STAC TDCALL SEAMRET SEAMOPS ENCLS/SEAMCALL */
-		M_n, M_n, M_n, M_n, M_6 | CLASS(VMCALL), M_6 | CLASS(VMENTRY), M_6, BY_PREFIX(0F01_CF),
+		M_n, M_n, M_n, M_n, M_6 | CLASS(VMCALL), M_6 | O64 | CLASS(VMENTRY), M_6 | O64, BY_PREFIX(0F01_CF),
 	},
-	[VMT_SUB_0F01_CF] = { M_n, M_6 | CLASS(VMCALL), XX, XX },
+	[VMT_SUB_0F01_CF] = { M, M | O64 | CLASS(VMCALL), XX, XX },
 	[VMT_SUB_0F01_2] = { /* XGETBV XSETBV - - VMFUNC XEND XTEST ENCLU */
 		M_n, M_n, XX, XX, M_n | CLASS(VMCALL), M_n, M_n, M_n,
 	},
@@ -68,11 +70,16 @@ const uint32_t vmt_insn_sub[VMT_SUB_COUNT][16] = {
 		M | CLASS(VMENTRY), M | CLASS(VMCALL), M, M, M, M, M, M,
 	},
 	[VMT_SUB_0F01_5] = { /* SERIALIZE/SETSSBSY/XSUSLDTRK, XRESLDTRK, SAVEPREVSSP, -, UIRET, TESTUI, ... */
-		M | N66, M_2, M_3, XX, M_3 | O64 | CLASS(FAR_RET), M_3 | O64, M_n3, M_n3,
+		M | N66, M_2, M_3, XX, M_3 | O64 | CLASS(FAR_RET), M_3 | O64,
+		BY_PREFIX(0F01_EE), BY_PREFIX(0F01_EE),
 	},
+	[VMT_SUB_0F01_EE] = { M, XX, M | O64, XX }, /* RDPKRU, CLUI; WRPKRU, STUI */
 	[VMT_SUB_0F01_7] = { /* SWAPGS RDTSCP, AMD: MONITORX MWAITX CLZERO RDPRU INVLPGB TLBSYNC */
-		M | O64, M, M, M, M, M, M, M,
+		M | O64, M, BY_PREFIX(0F01_FA), M_n, M, M, BY_PREFIX(0F01_FE), BY_PREFIX(0F01_FF),
 	},
+	[VMT_SUB_0F01_FA] = { M, XX, M, XX }, /* MONITORX, MCOMMIT */
+	[VMT_SUB_0F01_FE] = { M, XX, M | O64, M | O64 }, /* INVLPGB, RMPADJUST, RMPUPDATE */
+	[VMT_SUB_0F01_FF] = { M, XX, M | O64, M }, /* TLBSYNC, PSMASH, PVALIDATE */
 	[VMT_SUB_0F12] = { M, M | MEM, M, M },
 	[VMT_SUB_0F16] = { M, M | MEM, M, XX },
 	[VMT_SUB_0F2B] = { M | MEM, M | MEM, M | MEM, M | MEM },
@@ -85,7 +92,8 @@ const uint32_t vmt_insn_sub[VMT_SUB_COUNT][16] = {
 		XX, XX, M_n6 | B, M_6 | B, XX, XX, M_n6 | B, M_6 | B,
 	},
 	/* VMREAD, AMD: EXTRQ and INSERTQ with two bytes */
-	[VMT_SUB_0F78] = { M, M | REG | VMT_W_I16, XX, M | REG | VMT_W_I16 },
+	[VMT_SUB_0F78] = { M, BY_REG(0F78_66), XX, M | REG | VMT_W_I16 },
+	[VMT_SUB_0F78_66] = { XX, XX, XX, XX, XX, XX, XX, XX, M | VMT_W_I16, XX, XX, XX, XX, XX, XX, XX },
 	[VMT_SUB_0F79] = { M, M | REG, XX, M | REG },
 	[VMT_SUB_0FAE] = {
 		M_n, M_n, M_n, M_n, BY_PREFIX(0FAE_4), M_n, BY_PREFIX(0FAE_6), M_n6,
@@ -111,5 +119,7 @@ const uint32_t vmt_insn_sub[VMT_SUB_COUNT][16] = {
 	[VMT_SUB_0F38DD] = { XX, M, M | MEM, XX },
 	[VMT_SUB_0F38F0] = { M | MEM, M | MEM, XX, M },
 	[VMT_SUB_0F38F6] = { M | MEM, M, M, XX },
+	[VMT_SUB_0F3AF0] = { XX, XX, XX, XX, XX, XX, XX, XX, BY_RM(0F3AF0_0), XX, XX, XX, XX, XX, XX, XX },
+	[VMT_SUB_0F3AF0_0] = { M_3 | B, XX, XX, XX, XX, XX, XX, XX }, /* HRESET */
 };
 /* clang-format on */
