@@ -45,9 +45,10 @@ static const uint8_t modrm_16[256] = { MOD16(1, 3), MOD16(2, 2), MOD16(3, 3), MO
 
 /* Bytes of an immediate with a size (of operands or addresses) of 16, 32, 64 bits. */
 static const uint8_t imm_bytes[VMT_W_IMM_COUNT][3] = {
-	[VMT_W_I8] = { 1, 1, 1 },  [VMT_W_I16] = { 2, 2, 2 }, [VMT_W_I24] = { 3, 3, 3 },
-	[VMT_W_IZ] = { 2, 4, 4 },  [VMT_W_IV] = { 2, 4, 8 },  [VMT_W_MOFFS] = { 2, 4, 8 },
-	[VMT_W_FAR] = { 4, 6, 6 }, [VMT_W_J8] = { 1, 1, 1 },  [VMT_W_JZ] = { 2, 4, 4 },
+	[VMT_W_I8] = { 1, 1, 1 },    [VMT_W_I16] = { 2, 2, 2 }, [VMT_W_I24] = { 3, 3, 3 },
+	[VMT_W_I32] = { 4, 4, 4 },   [VMT_W_IZ] = { 2, 4, 4 },	[VMT_W_IV] = { 2, 4, 8 },
+	[VMT_W_MOFFS] = { 2, 4, 8 }, [VMT_W_FAR] = { 4, 6, 6 }, [VMT_W_J8] = { 1, 1, 1 },
+	[VMT_W_JZ] = { 2, 4, 4 },
 };
 
 static unsigned int address_index(const struct state *s)
@@ -322,7 +323,7 @@ static uint32_t vector_imm(unsigned int row, uint8_t opcode)
 	case VMT_VECTOR_XOP_8:
 		return VMT_W_I8;
 	case VMT_VECTOR_XOP_A:
-		return VMT_W_JZ;
+		return VMT_W_I32;
 	default:
 		return 0;
 	}

@@ -18,7 +18,8 @@ enum vmt_w_imm {
 	VMT_W_NONE,
 	VMT_W_I8,
 	VMT_W_I16,
-	VMT_W_I24,   /* ENTER: 16 and 8 bits */
+	VMT_W_I24, /* ENTER: 16 and 8 bits */
+	VMT_W_I32,
 	VMT_W_IZ,    /* 16 or 32 bits by operand size */
 	VMT_W_IV,    /* 16, 32 or 64 bits by operand size: MOV B8..BF */
 	VMT_W_MOFFS, /* 16, 32 or 64 bits by address size: MOV A0..A3 */
