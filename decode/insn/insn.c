@@ -20,9 +20,9 @@ enum { NONE, P66, PF3, PF2 };
 
 struct state {
 	const uint8_t *bytes;
-	unsigned int pos;  /* of the byte behind those read */
-	unsigned int bits; /* mode */
-	bool operand_size, address_size, lock;
+	unsigned int pos;   /* of the byte behind those read */
+	unsigned int sizes; /* row of sizes[] */
+	bool lock;
 	uint8_t repeat; /* PF3, PF2 or 0: the last one */
 	uint8_t rex;	/* directly before the opcode, or 0 */
 };
@@ -43,39 +43,61 @@ static const uint8_t modrm_32[256] = { MOD32(1, SIB | 2, 5), MOD32(2, 3, 2), MOD
 		ROW16(a, b)
 static const uint8_t modrm_16[256] = { MOD16(1, 3), MOD16(2, 2), MOD16(3, 3), MOD16(1, 1) };
 
-/* Bytes of an immediate with a size (of operands or addresses) of 16, 32, 64 bits. */
-static const uint8_t imm_bytes[VMT_W_IMM_COUNT][3] = {
-	[VMT_W_I8] = { 1, 1, 1 },    [VMT_W_I16] = { 2, 2, 2 }, [VMT_W_I24] = { 3, 3, 3 },
-	[VMT_W_I32] = { 4, 4, 4 },   [VMT_W_IZ] = { 2, 4, 4 },	[VMT_W_IV] = { 2, 4, 8 },
-	[VMT_W_MOFFS] = { 2, 4, 8 }, [VMT_W_FAR] = { 4, 6, 6 }, [VMT_W_J8] = { 1, 1, 1 },
-	[VMT_W_JZ] = { 2, 4, 4 },
+/* Bytes of immediates, and of the kinds of them that depend on prefixes and mode. */
+#define SIZES(address, z, v, moffs, far, j)                                                        \
+	{                                                                                          \
+		address == 16,                                                                     \
+		{                                                                                  \
+			[VMT_W_I8] = 1, [VMT_W_I16] = 2, [VMT_W_I24] = 3, [VMT_W_I32] = 4,         \
+			[VMT_W_IZ] = z, [VMT_W_IV] = v, [VMT_W_MOFFS] = moffs, [VMT_W_FAR] = far,  \
+			[VMT_W_J8] = 1, [VMT_W_JZ] = j                                             \
+		}                                                                                  \
+	}
+/* The index of a row: the mode, and what prefixes add to it. */
+enum {
+	SIZES_REX_W = 1,
+	SIZES_67 = 2,
+	SIZES_66 = 4,
+	SIZES_16 = 0,
+	SIZES_32 = 8,
+	SIZES_64 = 16,
+	SIZES_COUNT = 24,
+};
+struct sizes_row {
+	bool address_16;
+	uint8_t imm[VMT_W_IMM_COUNT];
+};
+static const struct sizes_row sizes[SIZES_COUNT] = {
+	[SIZES_16] = SIZES(16, 2, 2, 2, 4, 2),
+	[SIZES_16 | SIZES_67] = SIZES(32, 2, 2, 4, 4, 2),
+	[SIZES_16 | SIZES_66] = SIZES(16, 4, 4, 2, 6, 4),
+	[SIZES_16 | SIZES_66 | SIZES_67] = SIZES(32, 4, 4, 4, 6, 4),
+	[SIZES_32] = SIZES(32, 4, 4, 4, 6, 4),
+	[SIZES_32 | SIZES_67] = SIZES(16, 4, 4, 2, 6, 4),
+	[SIZES_32 | SIZES_66] = SIZES(32, 2, 2, 4, 4, 2),
+	[SIZES_32 | SIZES_66 | SIZES_67] = SIZES(16, 2, 2, 2, 4, 2),
+	[SIZES_64] = SIZES(64, 4, 4, 8, 0, 4),
+	[SIZES_64 | SIZES_67] = SIZES(32, 4, 4, 4, 0, 4),
+	[SIZES_64 | SIZES_66] = SIZES(64, 2, 2, 8, 0, 4),
+	[SIZES_64 | SIZES_66 | SIZES_67] = SIZES(32, 2, 2, 4, 0, 4),
+	[SIZES_64 | SIZES_REX_W] = SIZES(64, 4, 8, 8, 0, 4),
+	[SIZES_64 | SIZES_REX_W | SIZES_67] = SIZES(32, 4, 8, 4, 0, 4),
+	[SIZES_64 | SIZES_REX_W | SIZES_66] = SIZES(64, 4, 8, 8, 0, 4),
+	[SIZES_64 | SIZES_REX_W | SIZES_66 | SIZES_67] = SIZES(32, 4, 8, 4, 0, 4),
 };
 
-static unsigned int address_index(const struct state *s)
+static bool is_64(const struct state *s)
 {
-	if (s->bits == 64)
-		return s->address_size ? 1 : 2;
-	return (s->bits == 32) != s->address_size;
-}
-
-static unsigned int operand_index(const struct state *s, unsigned int imm)
-{
-	if (imm == VMT_W_MOFFS)
-		return address_index(s);
-	if (s->bits != 64)
-		return (s->bits == 32) != s->operand_size;
-	if (imm == VMT_W_JZ)
-		return 2;
-	return s->rex & 8 ? 2 : !s->operand_size;
+	return s->sizes >= SIZES_64;
 }
 
 /* Bytes from ModRM at s->pos to the displacement. */
-static unsigned int modrm_len(const struct state *s)
+static inline unsigned int modrm_len(const struct state *s)
 {
 	const uint8_t *p = s->bytes + s->pos;
 	unsigned int n;
 
-	if (!address_index(s))
+	if (sizes[s->sizes].address_16)
 		return modrm_16[p[0]];
 	n = modrm_32[p[0]];
 	if (n & SIB)
@@ -96,33 +118,34 @@ static int too_long(struct state *s)
 	return -1;
 }
 
-/* Length and branch of an instruction whose word is known; s->pos is behind the opcode. */
-static int finish(struct state *s, uint32_t word, unsigned int len, struct vmt_insn *out)
+static void set_branch(const struct state *s, uint32_t word, struct vmt_insn *out)
 {
-	const unsigned int imm = word & VMT_W_IMM_MASK,
-			   class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK;
+	const unsigned int imm = word & VMT_W_IMM_MASK, bytes = sizes[s->sizes].imm[imm];
+	const uint8_t *p = s->bytes + out->len - bytes;
 
-	len += imm_bytes[imm][operand_index(s, imm)];
-	if (len > LEN_MAX)
-		return too_long(s);
-	s->pos = len;
-	out->len = (uint8_t)len;
-	out->class = (uint8_t) class;
-	out->operand_16 = false;
-	out->direct = false;
-	out->displacement = 0;
-	if (!class)
-		return 1;
 	if (imm == VMT_W_J8 || imm == VMT_W_JZ) {
-		const unsigned int bytes = imm_bytes[imm][operand_index(s, imm)];
-		const uint8_t *p = s->bytes + len - bytes;
-
 		out->direct = true;
 		out->displacement = bytes == 1	 ? (int8_t)p[0]
 				    : bytes == 2 ? (int16_t)vmt_load_u16(p)
 						 : (int32_t)vmt_load_u32(p);
 	}
-	out->operand_16 = s->bits != 64 && !operand_index(s, VMT_W_JZ);
+	out->operand_16 = sizes[s->sizes].imm[VMT_W_JZ] == 2;
+}
+
+/* Length and branch of an instruction whose word is known; s->pos is behind the opcode. */
+static inline int finish(struct state *s, uint32_t word, struct vmt_insn *out)
+{
+	unsigned int len = s->pos + sizes[s->sizes].imm[word & VMT_W_IMM_MASK];
+
+	if (word & VMT_W_MODRM)
+		len += modrm_len(s);
+	if (len > LEN_MAX)
+		return too_long(s);
+	s->pos = len;
+	*out = (struct vmt_insn){ .len = (uint8_t)len,
+				  .class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK };
+	if (out->class != VMT_INSN_OTHER)
+		set_branch(s, word, out);
 	return 1;
 }
 
@@ -130,7 +153,7 @@ static int finish(struct state *s, uint32_t word, unsigned int len, struct vmt_i
 
 static unsigned int mandatory(const struct state *s)
 {
-	return s->repeat ? s->repeat : s->operand_size ? P66 : NONE;
+	return s->repeat ? s->repeat : s->sizes & SIZES_66 ? P66 : NONE;
 }
 
 /* The word behind groups; one ModRM byte is there. */
@@ -185,7 +208,7 @@ static bool allowed(const struct state *s, uint32_t word)
 {
 	const uint8_t modrm = s->bytes[s->pos];
 
-	if (word & (s->bits == 64 ? VMT_W_NOT64 : VMT_W_ONLY64))
+	if (word & (is_64(s) ? VMT_W_NOT64 : VMT_W_ONLY64))
 		return false;
 	if (word >> VMT_W_NO_SHIFT >> mandatory(s) & 1)
 		return false;
@@ -202,10 +225,10 @@ static int move_control(struct state *s, uint8_t opcode, bool debug, struct vmt_
 		return bad(s, 1);
 	if (opcode == 0x22 && reg == 3)
 		word = (uint32_t)VMT_INSN_MOV_CR3 << VMT_W_CLASS_SHIFT;
-	return finish(s, word, s->pos + 1, out);
+	s->pos++;
+	return finish(s, word, out);
 }
 
-static int opcode_0f(struct state *s, struct vmt_insn *out);
 static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out);
 
 /* An instruction whose word is not plain, or that has a LOCK prefix. */
@@ -221,12 +244,10 @@ static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
 	case VMT_W_REX: /* outside 64-bit mode */
 		word = 0;
 		break;
-	case VMT_W_0F:
-		return opcode_0f(s, out);
 	case VMT_W_VEX2:
 	case VMT_W_VEX3:
 	case VMT_W_EVEX:
-		if (s->bits == 64 || modrm >= 0xc0)
+		if (is_64(s) || modrm >= 0xc0)
 			return vector(s, kind, out);
 		word = VMT_W_MODRM;
 		break;
@@ -253,7 +274,14 @@ static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
 		return bad(s, 1);
 	if (!allowed(s, word) || (s->lock && !takes_lock(map, opcode, modrm)))
 		return bad(s, word & VMT_W_MODRM ? 1 : 0);
-	return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+	return finish(s, word, out);
+}
+
+/* Plain, but for mandatory prefixes, all of which fit. */
+static inline bool is_simple(const struct state *s, uint32_t word)
+{
+	return !(word & ~(VMT_W_PLAIN | VMT_W_NO_MASK)) && !s->lock &&
+	       !(word & VMT_W_NO_MASK && word >> VMT_W_NO_SHIFT >> mandatory(s) & 1);
 }
 
 static int opcode_0f(struct state *s, struct vmt_insn *out)
@@ -269,8 +297,8 @@ static int opcode_0f(struct state *s, struct vmt_insn *out)
 		if (!word)
 			return -1;
 	}
-	if (word <= VMT_W_PLAIN && !s->lock)
-		return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+	if (is_simple(s, word))
+		return finish(s, word, out);
 	return special(s, map, opcode, word, out);
 }
 
@@ -336,17 +364,15 @@ static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out)
 	const unsigned int n = vector_bytes[kind], row = vector_row(p, kind);
 	const uint8_t opcode = p[n];
 	const unsigned int prefix = p[kind == VMT_W_VEX2 ? 0 : 1] & 3;
-	uint32_t imm;
 
-	if (s->lock || s->operand_size || s->repeat || s->rex)
+	if (s->lock || s->sizes & SIZES_66 || s->repeat || s->rex)
 		return -1;
 	s->pos += n + 1;
 	if (!row || !(vmt_insn_vector[row][prefix][opcode >> 6] >> (opcode & 63) & 1))
 		return -1;
-	imm = vector_imm(row, opcode);
 	if (row == VMT_VECTOR_VEX_1 && opcode == 0x77) /* VZEROUPPER, VZEROALL */
-		return finish(s, 0, s->pos, out);
-	return finish(s, imm, s->pos + modrm_len(s), out);
+		return finish(s, 0, out);
+	return finish(s, VMT_W_MODRM | vector_imm(row, opcode), out);
 }
 
 /* ---- prefixes ---- */
@@ -359,10 +385,10 @@ static int take_prefixes(struct state *s)
 
 		switch (byte) {
 		case 0x66:
-			s->operand_size = true;
+			s->sizes |= SIZES_66;
 			break;
 		case 0x67:
-			s->address_size = true;
+			s->sizes |= SIZES_67;
 			break;
 		case 0xf0:
 			s->lock = true;
@@ -381,8 +407,11 @@ static int take_prefixes(struct state *s)
 		case 0x65:
 			break;
 		default:
-			if (s->bits != 64 || (byte & 0xf0) != 0x40)
-				return s->pos++, byte;
+			if (!is_64(s) || (byte & 0xf0) != 0x40) {
+				s->sizes |= s->rex >> 3 & SIZES_REX_W;
+				s->pos++;
+				return byte;
+			}
 			s->rex = byte;
 			continue;
 		}
@@ -391,23 +420,34 @@ static int take_prefixes(struct state *s)
 	return -1;
 }
 
-static int decode(struct state *s, struct vmt_insn *out)
+/* The state is at the first byte. */
+static inline int decode(struct state *s, struct vmt_insn *out)
 {
-	const int opcode = take_prefixes(s);
-	uint32_t word;
+	uint32_t word = vmt_insn_map_one[s->bytes[0]];
+	int opcode;
 
+	if (word <= VMT_W_PLAIN) {
+		s->pos = 1;
+		return finish(s, word, out);
+	}
+	opcode = take_prefixes(s);
 	if (opcode < 0)
 		return -1;
 	word = vmt_insn_map_one[opcode];
 	if (word <= VMT_W_PLAIN && !s->lock)
-		return finish(s, word, s->pos + (word & VMT_W_MODRM ? modrm_len(s) : 0), out);
+		return finish(s, word, out);
+	if (opcode == 0x0f)
+		return opcode_0f(s, out);
 	return special(s, 0, (uint8_t)opcode, word, out);
 }
+
+/* By mode / 32. */
+static const uint8_t mode_sizes[] = { SIZES_16, SIZES_32, SIZES_64 };
 
 int vmt_insn_decode(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode, struct vmt_insn *out)
 {
 	uint8_t window[WINDOW_LEN] = { 0 };
-	struct state s = { .bytes = bytes, .bits = (unsigned int)mode };
+	struct state s = { .bytes = bytes, .sizes = mode_sizes[mode / 32] };
 	int status;
 
 	if (len >= WINDOW_LEN)

@@ -43,6 +43,7 @@ enum vmt_w_imm {
 #define VMT_W_NO_66	  (1u << 14)
 #define VMT_W_NO_F3	  (1u << 15)
 #define VMT_W_NO_F2	  (1u << 16)
+#define VMT_W_NO_MASK	  (0xfu << VMT_W_NO_SHIFT)
 #define VMT_W_KIND_SHIFT  19
 #define VMT_W_KIND_MASK	  0x1fu
 #define VMT_W_SUB_SHIFT	  24
