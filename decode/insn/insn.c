@@ -91,18 +91,17 @@ static bool is_64(const struct state *s)
 	return s->sizes >= SIZES_64;
 }
 
-/* Bytes from ModRM at s->pos to the displacement. */
-static inline unsigned int modrm_len(const struct state *s)
+/* Bytes from ModRM at p to the displacement. */
+static inline unsigned int modrm_len_32(const uint8_t *p)
 {
-	const uint8_t *p = s->bytes + s->pos;
-	unsigned int n;
+	const unsigned int n = modrm_32[p[0]];
 
-	if (sizes[s->sizes].address_16)
-		return modrm_16[p[0]];
-	n = modrm_32[p[0]];
-	if (n & SIB)
-		n = (p[1] & 7) == 5 ? 6 : 2;
-	return n;
+	return (n & (SIB - 1)) + ((n / SIB & ((p[1] & 7) == 5)) << 2);
+}
+
+static inline unsigned int modrm_len(const struct sizes_row *row, const uint8_t *p)
+{
+	return row->address_16 ? modrm_16[p[0]] : modrm_len_32(p);
 }
 
 /* No instruction, which the bytes up to s->pos + extra have told. */
@@ -118,34 +117,32 @@ static int too_long(struct state *s)
 	return -1;
 }
 
-static void set_branch(const struct state *s, uint32_t word, struct vmt_insn *out)
+/* Displacement of 1, 2 or 4 bytes that ends at p[bytes]; 8 bytes are readable at p. */
+static inline int32_t displacement(const uint8_t *p, unsigned int bytes)
 {
-	const unsigned int imm = word & VMT_W_IMM_MASK, bytes = sizes[s->sizes].imm[imm];
-	const uint8_t *p = s->bytes + out->len - bytes;
+	const unsigned int unused_bits = 32 - 8 * bytes;
 
-	if (imm == VMT_W_J8 || imm == VMT_W_JZ) {
-		out->direct = true;
-		out->displacement = bytes == 1	 ? (int8_t)p[0]
-				    : bytes == 2 ? (int16_t)vmt_load_u16(p)
-						 : (int32_t)vmt_load_u32(p);
-	}
-	out->operand_16 = sizes[s->sizes].imm[VMT_W_JZ] == 2;
+	return (int32_t)(vmt_load_u32(p) << unused_bits) >> unused_bits;
 }
 
 /* Length and branch of an instruction whose word is known; s->pos is behind the opcode. */
 static inline int finish(struct state *s, uint32_t word, struct vmt_insn *out)
 {
-	unsigned int len = s->pos + sizes[s->sizes].imm[word & VMT_W_IMM_MASK];
+	const struct sizes_row *row = &sizes[s->sizes];
+	const unsigned int imm = word & VMT_W_IMM_MASK, imm_bytes = row->imm[imm];
+	const bool direct = imm == VMT_W_J8 || imm == VMT_W_JZ;
+	const unsigned int modrm_mask = 0u - (word / VMT_W_MODRM & 1),
+			   len = s->pos + imm_bytes +
+				 (modrm_len(row, s->bytes + s->pos) & modrm_mask);
 
-	if (word & VMT_W_MODRM)
-		len += modrm_len(s);
 	if (len > LEN_MAX)
 		return too_long(s);
 	s->pos = len;
-	*out = (struct vmt_insn){ .len = (uint8_t)len,
-				  .class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK };
-	if (out->class != VMT_INSN_OTHER)
-		set_branch(s, word, out);
+	out->len = (uint8_t)len;
+	out->class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK;
+	out->direct = direct;
+	out->operand_16 = out->class && row->imm[VMT_W_JZ] == 2;
+	out->displacement = direct ? displacement(s->bytes + len - imm_bytes, imm_bytes) : 0;
 	return 1;
 }
 
@@ -185,15 +182,18 @@ struct lock_row {
 	uint8_t map, first, last, reg;
 };
 static const struct lock_row lock_rows[] = {
-	{ 0, 0x00, 0x01, 0xff },    { 0, 0x08, 0x09, 0xff },	{ 0, 0x10, 0x11, 0xff },
-	{ 0, 0x18, 0x19, 0xff },    { 0, 0x20, 0x21, 0xff },	{ 0, 0x28, 0x29, 0xff },
-	{ 0, 0x30, 0x31, 0xff },    { 0, 0x80, 0x83, 0x7f },	{ 0, 0x86, 0x87, 0xff },
-	{ 0, 0xf6, 0xf7, 0x0c },    { 0, 0xfe, 0xff, 0x03 },	{ 0x0f, 0xab, 0xab, 0xff },
-	{ 0x0f, 0xb0, 0xb1, 0xff }, { 0x0f, 0xb3, 0xb3, 0xff }, { 0x0f, 0xba, 0xba, 0xe0 },
-	{ 0x0f, 0xbb, 0xbb, 0xff }, { 0x0f, 0xc0, 0xc1, 0xff }, { 0x0f, 0xc7, 0xc7, 0x02 },
+	{ VMT_MAP_ONE, 0x00, 0x01, 0xff }, { VMT_MAP_ONE, 0x08, 0x09, 0xff },
+	{ VMT_MAP_ONE, 0x10, 0x11, 0xff }, { VMT_MAP_ONE, 0x18, 0x19, 0xff },
+	{ VMT_MAP_ONE, 0x20, 0x21, 0xff }, { VMT_MAP_ONE, 0x28, 0x29, 0xff },
+	{ VMT_MAP_ONE, 0x30, 0x31, 0xff }, { VMT_MAP_ONE, 0x80, 0x83, 0x7f },
+	{ VMT_MAP_ONE, 0x86, 0x87, 0xff }, { VMT_MAP_ONE, 0xf6, 0xf7, 0x0c },
+	{ VMT_MAP_ONE, 0xfe, 0xff, 0x03 }, { VMT_MAP_0F, 0xab, 0xab, 0xff },
+	{ VMT_MAP_0F, 0xb0, 0xb1, 0xff },  { VMT_MAP_0F, 0xb3, 0xb3, 0xff },
+	{ VMT_MAP_0F, 0xba, 0xba, 0xe0 },  { VMT_MAP_0F, 0xbb, 0xbb, 0xff },
+	{ VMT_MAP_0F, 0xc0, 0xc1, 0xff },  { VMT_MAP_0F, 0xc7, 0xc7, 0x02 },
 };
 
-static bool takes_lock(uint8_t map, uint8_t opcode, uint8_t modrm)
+static bool takes_lock(enum vmt_map map, uint8_t opcode, uint8_t modrm)
 {
 	for (size_t i = 0; i < sizeof(lock_rows) / sizeof(lock_rows[0]); i++) {
 		const struct lock_row *row = &lock_rows[i];
@@ -232,7 +232,7 @@ static int move_control(struct state *s, uint8_t opcode, bool debug, struct vmt_
 static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out);
 
 /* An instruction whose word is not plain, or that has a LOCK prefix. */
-static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
+static int special(struct state *s, enum vmt_map map, uint8_t opcode, uint32_t word,
 		   struct vmt_insn *out)
 {
 	const enum vmt_w_kind kind = word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK;
@@ -277,23 +277,24 @@ static int special(struct state *s, uint8_t map, uint8_t opcode, uint32_t word,
 	return finish(s, word, out);
 }
 
-/* Plain, but for mandatory prefixes, all of which fit. */
+/* No subtable, and the mandatory prefix fits. */
 static inline bool is_simple(const struct state *s, uint32_t word)
 {
-	return !(word & ~(VMT_W_PLAIN | VMT_W_NO_MASK)) && !s->lock &&
-	       !(word & VMT_W_NO_MASK && word >> VMT_W_NO_SHIFT >> mandatory(s) & 1);
+	return !(word & (VMT_W_SLOW | VMT_W_ONLY64 | VMT_W_MEMORY) & ~VMT_W_NO_NP) && !s->lock &&
+	       !(word >> VMT_W_NO_SHIFT >> mandatory(s) & 1);
 }
 
 static int opcode_0f(struct state *s, struct vmt_insn *out)
 {
-	uint8_t opcode = s->bytes[s->pos++], map = 0x0f;
-	uint32_t word = vmt_insn_map_0f[opcode];
+	enum vmt_map map = VMT_MAP_0F;
+	uint8_t opcode = s->bytes[s->pos++];
+	uint32_t word = vmt_insn_map[map][opcode];
 	const enum vmt_w_kind kind = word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK;
 
 	if (kind == VMT_W_0F38 || kind == VMT_W_0F3A) {
-		map = opcode;
+		map = kind == VMT_W_0F38 ? VMT_MAP_0F38 : VMT_MAP_0F3A;
 		opcode = s->bytes[s->pos++];
-		word = (kind == VMT_W_0F38 ? vmt_insn_map_0f38 : vmt_insn_map_0f3a)[opcode];
+		word = vmt_insn_map[map][opcode];
 		if (!word)
 			return -1;
 	}
@@ -420,42 +421,64 @@ static int take_prefixes(struct state *s)
 	return -1;
 }
 
-/* The state is at the first byte. */
-static inline int decode(struct state *s, struct vmt_insn *out)
+static int decode(struct state *s, struct vmt_insn *out)
 {
-	uint32_t word = vmt_insn_map_one[s->bytes[0]];
-	int opcode;
+	const int opcode = take_prefixes(s);
+	uint32_t word;
 
-	if (word <= VMT_W_PLAIN) {
-		s->pos = 1;
-		return finish(s, word, out);
-	}
-	opcode = take_prefixes(s);
 	if (opcode < 0)
 		return -1;
-	word = vmt_insn_map_one[opcode];
-	if (word <= VMT_W_PLAIN && !s->lock)
-		return finish(s, word, out);
 	if (opcode == 0x0f)
 		return opcode_0f(s, out);
-	return special(s, 0, (uint8_t)opcode, word, out);
+	word = vmt_insn_map[VMT_MAP_ONE][opcode];
+	if (is_simple(s, word))
+		return finish(s, word, out);
+	return special(s, VMT_MAP_ONE, (uint8_t)opcode, word, out);
+}
+
+/*
+ * 64-bit code: at most REX before a plain opcode of one or two bytes, which most instructions are.
+ * Their bytes steer no branch, since nothing could predict it. False: not one of these.
+ */
+static inline bool decode_fast(const uint8_t *p, struct vmt_insn *out)
+{
+	const unsigned int rex = (p[0] & 0xf0) == 0x40, two = p[rex] == 0x0f, pos = rex + two + 1;
+	const uint32_t word = vmt_insn_map[two][p[pos - 1]];
+	const unsigned int rex_w = rex & p[0] >> 3,
+			   imm = word >> (VMT_W_LEN_SHIFT + 4 * rex_w) & VMT_W_LEN_MASK,
+			   len = pos + imm +
+				 (modrm_len_32(p + pos) & (0u - (word / VMT_W_MODRM & 1)));
+
+	if (word & VMT_W_SLOW || (word & VMT_W_MEMORY && p[pos] >= 0xc0))
+		return false;
+	out->len = (uint8_t)len;
+	out->class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK;
+	out->direct = (word & VMT_W_IMM_MASK) >= VMT_W_J8;
+	out->operand_16 = false;
+	out->displacement = out->direct ? displacement(p + len - imm, imm) : 0;
+	return true;
 }
 
 /* By mode / 32. */
 static const uint8_t mode_sizes[] = { SIZES_16, SIZES_32, SIZES_64 };
 
-int vmt_insn_decode(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode, struct vmt_insn *out)
+static int decode_any(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode,
+		      struct vmt_insn *out)
 {
 	uint8_t window[WINDOW_LEN] = { 0 };
-	struct state s = { .bytes = bytes, .sizes = mode_sizes[mode / 32] };
+	struct state s = { .bytes = window, .sizes = mode_sizes[mode / 32] };
 	int status;
 
-	if (len >= WINDOW_LEN)
-		return decode(&s, out);
-	memcpy(window, bytes, len);
-	s.bytes = window;
+	memcpy(window, bytes, len < WINDOW_LEN ? len : WINDOW_LEN);
 	status = decode(&s, out);
 	return s.pos > len && len < LEN_MAX ? 0 : status;
+}
+
+int vmt_insn_decode(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode, struct vmt_insn *out)
+{
+	if (mode == VMT_INSN_64 && len >= WINDOW_LEN && decode_fast(bytes, out))
+		return 1;
+	return decode_any(bytes, len, mode, out);
 }
 
 uint64_t vmt_insn_target(const struct vmt_insn *insn, uint64_t ip, enum vmt_insn_mode mode)
