@@ -91,17 +91,17 @@ static bool is_64(const struct state *s)
 	return s->sizes >= SIZES_64;
 }
 
-/* Bytes from ModRM at p to the displacement. */
-static inline unsigned int modrm_len_32(const uint8_t *p)
+/* Bytes from ModRM to the displacement. */
+static inline unsigned int modrm_len_32(uint8_t modrm, uint8_t sib)
 {
-	const unsigned int n = modrm_32[p[0]];
+	const unsigned int n = modrm_32[modrm];
 
-	return (n & (SIB - 1)) + ((n / SIB & ((p[1] & 7) == 5)) << 2);
+	return (n & (SIB - 1)) + ((n / SIB & ((sib & 7) == 5)) << 2);
 }
 
 static inline unsigned int modrm_len(const struct sizes_row *row, const uint8_t *p)
 {
-	return row->address_16 ? modrm_16[p[0]] : modrm_len_32(p);
+	return row->address_16 ? modrm_16[p[0]] : modrm_len_32(p[0], p[1]);
 }
 
 /* No instruction, which the bytes up to s->pos + extra have told. */
@@ -120,7 +120,7 @@ static int too_long(struct state *s)
 /* Displacement of 1, 2 or 4 bytes that ends at p[bytes]; 8 bytes are readable at p. */
 static inline int32_t displacement(const uint8_t *p, unsigned int bytes)
 {
-	const unsigned int unused_bits = 32 - 8 * bytes;
+	const unsigned int unused_bits = (32 - 8 * bytes) & 31;
 
 	return (int32_t)(vmt_load_u32(p) << unused_bits) >> unused_bits;
 }
@@ -442,28 +442,34 @@ static int decode(struct state *s, struct vmt_insn *out)
  */
 static inline bool decode_fast(const uint8_t *p, struct vmt_insn *out)
 {
-	const unsigned int rex = (p[0] & 0xf0) == 0x40, two = p[rex] == 0x0f, pos = rex + two + 1;
-	const uint32_t word = vmt_insn_map[two][p[pos - 1]];
-	const unsigned int rex_w = rex & p[0] >> 3,
-			   imm = word >> (VMT_W_LEN_SHIFT + 4 * rex_w) & VMT_W_LEN_MASK,
-			   len = pos + imm +
-				 (modrm_len_32(p + pos) & (0u - (word / VMT_W_MODRM & 1)));
+	uint64_t bytes = vmt_load_u64(p);
+	const unsigned int rex = (bytes & 0xf0) == 0x40, rex_w = rex & (unsigned int)bytes >> 3;
 
-	if (word & VMT_W_SLOW || (word & VMT_W_MEMORY && p[pos] >= 0xc0))
+	bytes >>= 8 * rex;
+	const unsigned int two = (bytes & 0xff) == 0x0f;
+
+	bytes >>= 8 * two;
+	const uint32_t word = vmt_insn_map[two][bytes & 0xff];
+	const uint8_t modrm = bytes >> 8 & 0xff, sib = bytes >> 16 & 0xff;
+	const unsigned int imm = word >> (VMT_W_LEN_SHIFT + 4 * rex_w) & VMT_W_LEN_MASK,
+			   modrm_mask = 0u - (word / VMT_W_MODRM & 1),
+			   len = 1 + rex + two + imm + (modrm_len_32(modrm, sib) & modrm_mask);
+
+	if (word & VMT_W_SLOW || (word & VMT_W_MEMORY && modrm >= 0xc0))
 		return false;
 	out->len = (uint8_t)len;
 	out->class = word >> VMT_W_CLASS_SHIFT & VMT_W_CLASS_MASK;
 	out->direct = (word & VMT_W_IMM_MASK) >= VMT_W_J8;
 	out->operand_16 = false;
-	out->displacement = out->direct ? displacement(p + len - imm, imm) : 0;
+	out->displacement = displacement(p + len - imm, imm) & -(int32_t)out->direct;
 	return true;
 }
 
 /* By mode / 32. */
 static const uint8_t mode_sizes[] = { SIZES_16, SIZES_32, SIZES_64 };
 
-static int decode_any(const uint8_t *bytes, size_t len, enum vmt_insn_mode mode,
-		      struct vmt_insn *out)
+static __attribute__((noinline)) int decode_any(const uint8_t *bytes, size_t len,
+						enum vmt_insn_mode mode, struct vmt_insn *out)
 {
 	uint8_t window[WINDOW_LEN] = { 0 };
 	struct state s = { .bytes = window, .sizes = mode_sizes[mode / 32] };
