@@ -2,8 +2,8 @@
 /*
  * An instruction is decoded in a window of at least WINDOW_LEN bytes, so that no read of it needs a
  * check: at most 14 prefixes, an opcode of 3 bytes, ModRM and SIB, and a displacement only after
- * the length is known to be at most 15. Bytes given fewer than that are copied into such a window;
- * `seen` then tells whether an answer took bytes that were not given.
+ * the length is known to be at most 15. Fewer bytes are copied into such a window; the state's pos
+ * then tells whether an answer, a refusal too, took bytes that were not given.
  */
 #include "decode/insn/insn.h"
 
@@ -159,17 +159,17 @@ static uint32_t resolve(const struct state *s, uint32_t word)
 	const uint8_t modrm = s->bytes[s->pos];
 
 	for (;;) {
-		const uint32_t *sub = vmt_insn_sub[word >> VMT_W_SUB_SHIFT];
+		const unsigned int sub = word >> VMT_W_SUB_SHIFT;
 
 		switch (word >> VMT_W_KIND_SHIFT & VMT_W_KIND_MASK) {
 		case VMT_W_BY_PREFIX:
-			word = sub[mandatory(s)];
+			word = vmt_insn_sub[sub][mandatory(s)];
 			break;
 		case VMT_W_BY_REG:
-			word = sub[(modrm >= 0xc0 ? 8 : 0) + (modrm >> 3 & 7)];
+			word = vmt_insn_sub[sub][(modrm >= 0xc0 ? 8 : 0) + (modrm >> 3 & 7)];
 			break;
 		case VMT_W_BY_RM:
-			word = sub[modrm & 7];
+			word = vmt_insn_sub[sub][modrm & 7];
 			break;
 		default:
 			return word;
@@ -231,7 +231,7 @@ static int move_control(struct state *s, uint8_t opcode, bool debug, struct vmt_
 
 static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out);
 
-/* An instruction whose word is not plain, or that has a LOCK prefix. */
+/* An instruction whose word has constraints, or that has a LOCK prefix. */
 static int special(struct state *s, enum vmt_map map, uint8_t opcode, uint32_t word,
 		   struct vmt_insn *out)
 {
@@ -367,7 +367,7 @@ static int vector(struct state *s, enum vmt_w_kind kind, struct vmt_insn *out)
 	const unsigned int prefix = p[kind == VMT_W_VEX2 ? 0 : 1] & 3;
 
 	if (s->lock || s->sizes & SIZES_66 || s->repeat || s->rex)
-		return -1;
+		return bad(s, kind == VMT_W_XOP || !is_64(s));
 	s->pos += n + 1;
 	if (!row || !(vmt_insn_vector[row][prefix][opcode >> 6] >> (opcode & 63) & 1))
 		return -1;
