@@ -365,6 +365,49 @@ int vmt_pt_pieces_next(struct vmt_pt_pieces *p, struct vmt_pt_piece *piece, stru
 	return status;
 }
 
+/* ns = (tsc * mult) >> shift. */
+static uint64_t tsc_hz(const struct vmt_pt_info *info)
+{
+	if (!info->has_time_conv || info->time_shift > 32)
+		return 0;
+	return (UINT64_C(1000000000) << info->time_shift) / info->time_mult;
+}
+
+static void setup_clock(struct vmt_pt_clock_params *clock, const struct vmt_aux_index *index,
+			size_t area)
+{
+	const struct vmt_pt_info *info = &index->info;
+
+	if (!clock->mtc_freq && info->has_mtc_freq)
+		clock->mtc_freq = info->mtc_freq;
+	if (!clock->tsc_num || !clock->art_den) {
+		clock->tsc_num = info->tsc_num;
+		clock->art_den = info->art_den;
+	}
+	if (!clock->nom_ratio)
+		clock->nom_ratio = info->nom_ratio;
+	if (!clock->tsc_hz)
+		clock->tsc_hz = tsc_hz(info);
+	if (!clock->reference)
+		clock->reference = index->areas[area].extents[0].reference;
+}
+
+void vmt_pt_decoder_setup(struct vmt_pt_decoder_options *options, const struct vmt_aux_index *index,
+			  size_t area)
+{
+	const struct vmt_pt_info *info = &index->info;
+
+	if (!options->cpu.known && info->has_cpu_id)
+		options->cpu = (struct vmt_pt_cpu){ .known = true,
+						    .family = info->family,
+						    .model = (uint8_t)info->model,
+						    .stepping = (uint8_t)info->stepping };
+	setup_clock(&options->clock, index, area);
+	options->host_cpu = index->areas[area].cpu;
+	options->pid = index->areas[area].pid;
+	options->tid = index->areas[area].tid;
+}
+
 void vmt_pt_piece_feed(const struct vmt_pt_piece *piece, struct vmt_pt_decoder *decoder)
 {
 	if (!piece->bytes)

@@ -43,6 +43,13 @@ void vmt_pt_pieces_free(struct vmt_pt_pieces *pieces);
 int vmt_pt_pieces_next(struct vmt_pt_pieces *pieces, struct vmt_pt_piece *piece,
 		       struct vmt_diag *diag);
 
+/*
+ * What the file says about an area, for its decoder: processor, clock, CPU and thread. Members that
+ * are set already stay.
+ */
+void vmt_pt_decoder_setup(struct vmt_pt_decoder_options *options, const struct vmt_aux_index *index,
+			  size_t area);
+
 /* Tells the decoder what piece->join asks for and feeds it; nothing to do for what is skipped. */
 void vmt_pt_piece_feed(const struct vmt_pt_piece *piece, struct vmt_pt_decoder *decoder);
 
