@@ -17,14 +17,14 @@
 #define MAPS_MAX 4096u
 #define NO_VMCS	 1u /* no VMCS pointer: they are aligned to 4 KiB */
 
-/* PERF_AUX_FLAG_*: what is missing from the area. */
+/* What is missing from the area. */
 static const struct {
 	uint64_t flag;
 	const char *kind;
 } aux_flags[] = {
-	{ 1, "aux-truncated" },
-	{ 4, "aux-partial" },
-	{ 8, "aux-collision" },
+	{ VMT_RING_AUX_TRUNCATED, "aux-truncated" },
+	{ VMT_RING_AUX_PARTIAL, "aux-partial" },
+	{ VMT_RING_AUX_COLLISION, "aux-collision" },
 };
 
 /* TSC of a vCPU: of a domain, or of a process whose domain is not known. */
@@ -259,6 +259,8 @@ void input_on_joined(void *context, const struct vmt_event *e)
 
 static const struct vmt_aux_index *index_of(struct vmt_input *in)
 {
+	if (in->store)
+		return vmt_store_aux_index(in->store);
 	return in->perf ? vmt_perfdata_aux(in->perf) : NULL;
 }
 
@@ -274,24 +276,12 @@ static void set_clock(struct vmt_input *in, const struct vmt_pt_info *info)
 }
 
 /* What the command line says goes before what the file says. */
-static void choose(const struct vmt_input *in, const struct vmt_pt_info *info,
-		   struct vmt_pt_streams_options *o)
+static void choose(const struct vmt_input *in, struct vmt_pt_streams_options *o)
 {
-	const struct vmt_input_pt none = { 0 }, *pt = in->options.pt ? in->options.pt : &none;
-
-	o->cpu = pt->cpu;
-	if (!o->cpu.known && info->has_cpu_id)
-		o->cpu = (struct vmt_pt_cpu){ true, info->family, (uint8_t)info->model,
-					      (uint8_t)info->stepping };
-	o->clock = pt->clock;
-	if (!o->clock.mtc_freq && info->has_mtc_freq)
-		o->clock.mtc_freq = info->mtc_freq;
-	if (!o->clock.tsc_num || !o->clock.art_den) {
-		o->clock.tsc_num = info->tsc_num;
-		o->clock.art_den = info->art_den;
+	if (in->options.pt) {
+		o->cpu = in->options.pt->cpu;
+		o->clock = in->options.pt->clock;
 	}
-	if (!o->clock.nom_ratio)
-		o->clock.nom_ratio = info->nom_ratio;
 	o->has_perf_clock = in->has_clock;
 	o->perf_clock = in->clock;
 	/* Without the perf clock the TSC's own is no axis for what else is in the file. */
@@ -337,7 +327,7 @@ static int start(struct vmt_input *in, struct vmt_diag *diag)
 	if (aux->streams || !index || !index->nr_areas)
 		return 0;
 	set_clock(in, &index->info);
-	choose(in, &index->info, &o);
+	choose(in, &o);
 	give_vms(in);
 	o.vms = aux->vms;
 	o.nr_vms = VMT_PT_VMS_MAX;

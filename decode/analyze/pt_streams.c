@@ -322,15 +322,13 @@ static bool open_area(struct vmt_pt_streams *s, size_t index)
 		.clock = s->options.clock,
 		.vms = s->options.vms,
 		.nr_vms = s->options.nr_vms,
-		.host_cpu = aux->cpu,
-		.pid = aux->pid,
-		.tid = aux->cpu == UINT32_MAX ? aux->tid : 0,
 		.emit = on_event,
 		.context = a,
 	};
 
-	if (!options.clock.reference && aux->nr_extents)
-		options.clock.reference = aux->extents[0].reference;
+	vmt_pt_decoder_setup(&options, s->options.index, index);
+	if (aux->cpu != VMT_AUX_NO_CPU) /* the threads of a CPU are many */
+		options.pid = options.tid = 0;
 	a->streams = s;
 	a->decoder = vmt_pt_decoder_new(&options);
 	if (aux->cpu < CPUS_MAX && !s->of_cpu[aux->cpu])

@@ -27,6 +27,7 @@ struct vmt_pt_span {
 
 struct vmt_pt_streams_options {
 	const struct vmt_aux_index *index; /* outlives the streams */
+	/* What goes before that which the index says. */
 	struct vmt_pt_cpu cpu;
 	struct vmt_pt_clock_params clock;
 	const struct vmt_pt_vm *vms; /* outlive the streams; rows may change between pulls */
