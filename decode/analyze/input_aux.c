@@ -457,9 +457,10 @@ static void conclude(struct vmt_input *in)
 	const struct input_aux *aux = in->aux;
 	struct vmt_input_facts *f = &in->facts;
 	const bool asserted = aux->kvm_exits || aux->ran || aux->nr_given;
+	const bool seen = vmt_pt_streams_counts(aux->streams).nonroot_seen;
 
-	f->concealed = !vmt_pt_streams_counts(aux->streams).nonroot_seen;
-	f->has_concealed = !f->concealed || asserted;
+	f->has_concealed = seen || asserted;
+	f->concealed = !seen && asserted;
 	f->has_join = vmt_fuse_covered(aux->fuse);
 	f->join = vmt_fuse_counts(aux->fuse);
 	f->vmcs_moved = vmt_pt_who_contradictions(in->who);
