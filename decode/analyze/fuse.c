@@ -54,6 +54,12 @@ void vmt_fuse_expect_kvm(struct vmt_fuse *f)
 	f->expects = true;
 }
 
+void vmt_fuse_clock(struct vmt_fuse *f, const struct vmt_perf_clock *clock)
+{
+	f->clock = *clock;
+	f->has_clock = true;
+}
+
 void vmt_fuse_on_vmcs(struct vmt_fuse *f, void (*learnt)(void *context, uint64_t vmcs),
 		      void *context)
 {
@@ -222,9 +228,11 @@ void fuse_release_exit(struct vmt_fuse *f, uint64_t entry)
 static void settle_unsure(struct vmt_fuse *f, struct fuse_lane *l, const struct vmt_event *e,
 			  struct vmt_pt_span span)
 {
-	if (e->type != VMT_EVENT_LOSS && e->type != VMT_EVENT_GAP)
+	const bool loss = e->type == VMT_EVENT_LOSS || e->type == VMT_EVENT_GAP;
+
+	if (!loss)
 		f->counts.only_kvm += l->unsure;
-	else if (span.high_ns > l->lossy_until_ns)
+	if (loss == (span.high_ns > l->lossy_until_ns))
 		l->lossy_until_ns = span.high_ns;
 	l->unsure = 0;
 	l->seen = true;

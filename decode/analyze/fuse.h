@@ -40,6 +40,12 @@ void vmt_fuse_free(struct vmt_fuse *fuse);
 /* kvm_exit is recorded: PT exits wait for theirs from the start. */
 void vmt_fuse_expect_kvm(struct vmt_fuse *fuse);
 
+/*
+ * TSC and perf clock, to tighten with the tracepoints' times what PT knows only to within a
+ * microsecond or more.
+ */
+void vmt_fuse_clock(struct vmt_fuse *fuse, const struct vmt_perf_clock *clock);
+
 /* Called when a VMCS is seen to belong to another thread than was known. May be NULL. */
 void vmt_fuse_on_vmcs(struct vmt_fuse *fuse, void (*learnt)(void *context, uint64_t vmcs),
 		      void *context);

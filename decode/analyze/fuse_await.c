@@ -60,13 +60,14 @@ static void end_exit(struct vmt_event *x, const struct vmt_event *entry)
 /* Sends what waits; number: of PT's entry, or 0. */
 static void close_await(struct vmt_fuse *f, size_t area, uint64_t number)
 {
-	const struct vmt_event *entry = &fuse_slot_at(f, number)->event;
+	struct vmt_event pt = fuse_slot_at(f, number)->event, *entry = &pt;
 	struct fuse_awaiting *a = &f->lanes[area].await;
 	struct vmt_event *e = &a->entry;
 
 	unlink_lane(f, area);
 	if (number) {
 		fuse_release_exit(f, number);
+		fuse_sharpen_entry(f, &pt, e->time.host_ns);
 		e->source = VMT_SOURCE_PT;
 		e->joined = true;
 		e->time = entry->time;
@@ -88,25 +89,39 @@ static void close_await(struct vmt_fuse *f, size_t area, uint64_t number)
 	f->emit(f->context, e);
 }
 
-/* The first one that its time allows, if need be the first with the RIP. */
+/* Whether an entry of PT can be the one that is waited for, and how well it fits: 0, 1 or 2. */
+static int fit_of(const struct fuse_slot *s, const struct vmt_event *kvm)
+{
+	const uint64_t at = kvm->time.host_ns;
+
+	if (fuse_later(s->span.high_ns, FUSE_SLACK_NS) < at)
+		return 0;
+	if (!fuse_rip_differs(&s->event, kvm))
+		return 2;
+	return s->span.high_ns < fuse_later(at, FUSE_NARROW_NS) &&
+	       s->span.high_ns - s->span.low_ns < FUSE_NARROW_NS;
+}
+
 void fuse_await_try(struct vmt_fuse *f, size_t area, uint64_t now_ns)
 {
 	struct fuse_lane *l = &f->lanes[area];
-	const uint64_t at = l->await.entry.time.host_ns;
-	uint64_t best = 0;
 	unsigned int looked = 0;
+	uint64_t best = 0;
+	int best_fit = 0;
 
 	for (uint64_t n = l->first; n && looked < FUSE_CANDIDATES; n = fuse_slot_at(f, n)->next) {
 		const struct fuse_slot *s = fuse_slot_at(f, n);
+		int fit;
 
 		if (s->span.low_ns > now_ns)
 			break;
 		if (s->event.type != VMT_EVENT_ENTRY && !s->event.failed_entry)
 			continue;
-		if (fuse_later(s->span.high_ns, FUSE_SLACK_NS) < at)
-			continue;
-		if (!best || fuse_rip_differs(&fuse_slot_at(f, best)->event, &l->await.entry))
-			best = !best || !fuse_rip_differs(&s->event, &l->await.entry) ? n : best;
+		fit = fit_of(s, &l->await.entry);
+		if (fit > best_fit) {
+			best = n;
+			best_fit = fit;
+		}
 		looked++;
 	}
 	if (!best)

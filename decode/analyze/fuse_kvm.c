@@ -15,7 +15,7 @@ static bool agrees(const struct vmt_event *pt, const struct vmt_fuse_exit *kvm)
 }
 
 /* The PT exit that a kvm_exit belongs to: the first one that its time allows and that agrees, else
- * the first one that its time allows. */
+ * the first one that its time allows; where packets are missing, only one that agrees. */
 static uint64_t find_exit(const struct vmt_fuse *f, const struct fuse_lane *l,
 			  const struct vmt_fuse_exit *kvm)
 {
@@ -27,6 +27,9 @@ static uint64_t find_exit(const struct vmt_fuse *f, const struct fuse_lane *l,
 
 		if (s->span.low_ns > fuse_later(kvm->time_ns, FUSE_SLACK_NS))
 			break;
+		/* Its kvm_entry would have taken it. */
+		if (f->entries && s->event.type == VMT_EVENT_ENTRY)
+			break;
 		if (s->event.type != VMT_EVENT_EXIT || s->taken)
 			continue;
 		entry = fuse_entry_behind(f, n);
@@ -34,7 +37,7 @@ static uint64_t find_exit(const struct vmt_fuse *f, const struct fuse_lane *l,
 			continue;
 		if (agrees(&s->event, kvm))
 			return n;
-		if (!best)
+		if (!best && kvm->time_ns > l->lossy_until_ns)
 			best = n;
 		looked++;
 	}
@@ -52,6 +55,7 @@ void vmt_fuse_exit(struct vmt_fuse *f, size_t area, const struct vmt_fuse_exit *
 {
 	struct fuse_lane *l = area < f->nr_lanes ? &f->lanes[area] : NULL;
 	const struct fuse_slot *s;
+	struct vmt_event pt;
 	uint64_t n;
 
 	note_first(f, kvm->time_ns);
@@ -62,11 +66,15 @@ void vmt_fuse_exit(struct vmt_fuse *f, size_t area, const struct vmt_fuse_exit *
 	fuse_await_settle(f, area, kvm->time_ns);
 	n = find_exit(f, l, kvm);
 	s = fuse_slot_at(f, n);
-	if (!n || !vmt_fuse_stash_put(f->stash, kvm->tid, kvm->time_ns, &s->event)) {
+	if (n) {
+		pt = s->event;
+		fuse_sharpen_exit(f, &pt, kvm->time_ns);
+	}
+	if (!n || !vmt_fuse_stash_put(f->stash, kvm->tid, kvm->time_ns, &pt)) {
 		l->unsure += l->seen && kvm->time_ns > l->lossy_until_ns;
 		return;
 	}
-	fuse_learn(f, &s->event, kvm->tid);
+	fuse_learn(f, &pt, kvm->tid);
 	fuse_take(f, l, n);
 }
 
@@ -141,6 +149,7 @@ static void on_exit_event(struct vmt_fuse *f, size_t area, const struct vmt_even
 static void on_entry_event(struct vmt_fuse *f, size_t area, const struct vmt_event *event)
 {
 	note_first(f, event->time.host_ns);
+	f->entries = true;
 	if (area >= f->nr_lanes) {
 		fuse_send_held(f);
 		f->emit(f->context, event);

@@ -12,7 +12,11 @@
 /* The perf clock of a tracepoint and the time of PT are the same TSC, but for rounding. */
 #define FUSE_SLACK_NS 300u
 /* A VM exit whose kvm_exit has not come by then, however long an NMI or SMI took, has none. */
-#define FUSE_EXPIRE_NS	  10000000u
+#define FUSE_EXPIRE_NS 10000000u
+/* A time of PT that is known to less than that is not bettered by a tracepoint's. */
+#define FUSE_SHARP_NS 1000u
+/* What tells another RIP is taken for the same only when its time leaves no other. */
+#define FUSE_NARROW_NS	  20000u
 #define FUSE_RECENT_EXITS 4096u
 #define FUSE_CANDIDATES	  8u
 #define FUSE_NO_LANE	  SIZE_MAX
@@ -68,7 +72,10 @@ struct vmt_fuse {
 
 	size_t oldest, newest; /* lanes that wait for a PT entry, FUSE_NO_LANE: none */
 	size_t due;
+	bool has_clock;
+	struct vmt_perf_clock clock;
 	bool expects; /* kvm_exit is recorded */
+	bool entries; /* so is kvm_entry */
 	bool active;  /* there was one */
 	bool covered, has_held;
 	bool has_first;
@@ -114,6 +121,11 @@ void fuse_await_try(struct vmt_fuse *f, size_t area, uint64_t now_ns);
 void fuse_await_settle(struct vmt_fuse *f, size_t area, uint64_t now_ns);
 /* The tracepoints have come to now_ns. */
 void fuse_await_advance(struct vmt_fuse *f);
+
+/* ---- fuse_time.c ---- */
+/* A PT exit is not after its kvm_exit, an entry not before its kvm_entry. */
+void fuse_sharpen_exit(const struct vmt_fuse *f, struct vmt_event *exit, uint64_t kvm_ns);
+void fuse_sharpen_entry(const struct vmt_fuse *f, struct vmt_event *entry, uint64_t kvm_ns);
 
 /* ---- fuse_kvm.c ---- */
 void fuse_send_held(struct vmt_fuse *f);

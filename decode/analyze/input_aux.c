@@ -337,6 +337,8 @@ static int start(struct vmt_input *in, struct vmt_diag *diag)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the processor trace",
 				    "memory is short");
 	vmt_fuse_on_vmcs(aux->fuse, on_vmcs, in);
+	if (in->has_clock)
+		vmt_fuse_clock(aux->fuse, &in->clock);
 	if (in->has_kvm_exit && in->has_clock)
 		vmt_fuse_expect_kvm(aux->fuse);
 	vmt_merge_relax(in->merge, 0);
