@@ -216,7 +216,9 @@ void fuse_release_exit(struct vmt_fuse *f, uint64_t entry)
 	if (n < f->head || n > entry)
 		return;
 	s = fuse_slot_at(f, n);
-	if (s->taken || s->event.host_tsc.host_tsc >= e->host_tsc.host_tsc)
+	/* Between CPUs the order of numbers is that of the earliest times alone. */
+	if (s->taken ||
+	    (s->area != fuse_slot_at(f, entry)->area && s->span.high_ns > e->time.host_ns))
 		return;
 	s->taken = true;
 	send_alone(f, s);

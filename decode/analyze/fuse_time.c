@@ -41,7 +41,7 @@ static void move(const struct vmt_fuse *f, struct vmt_event *e, uint64_t tsc, ui
 void fuse_sharpen_exit(const struct vmt_fuse *f, struct vmt_event *e, uint64_t kvm_ns)
 {
 	const uint64_t tsc = e->host_tsc.host_tsc;
-	const uint64_t below = e->host_tsc_error == VMT_PT_NO_BOUND ? 0 : e->host_tsc_error;
+
 	uint64_t first, last, high;
 
 	if (!end_of(f, e, &high))
@@ -50,7 +50,7 @@ void fuse_sharpen_exit(const struct vmt_fuse *f, struct vmt_event *e, uint64_t k
 	if (last < high)
 		high = last;
 	if (high > tsc)
-		move(f, e, high, high - tsc + below);
+		move(f, e, high, high - e->host_tsc_low);
 }
 
 void fuse_sharpen_entry(const struct vmt_fuse *f, struct vmt_event *e, uint64_t kvm_ns)

@@ -98,12 +98,11 @@ static void add_time(struct area *a, struct vmt_event *e)
 		e->duration_ns = to_ns(o, e->host_tsc.host_tsc + e->duration_tsc) - at;
 		e->has |= VMT_HAS_DURATION;
 	}
-	a->span.low_ns = at;
+	a->span.low_ns = to_ns(o, e->host_tsc_low);
 	a->span.high_ns = UINT64_MAX;
 	if (e->host_tsc_error == VMT_PT_NO_BOUND)
 		return;
 	error = error_ns(o, e->host_tsc_error);
-	a->span.low_ns = at > error ? at - error : 0;
 	if (!__builtin_add_overflow(at, error, &a->span.high_ns))
 		return;
 	a->span.high_ns = UINT64_MAX;

@@ -101,6 +101,7 @@ struct vmt_event {
 	struct vmt_host_ns time;
 	struct vmt_host_tsc host_tsc;
 	uint64_t host_tsc_error; /* the true TSC lies within +- this many units */
+	uint64_t host_tsc_low;	 /* source PT: nor is it below */
 	uint32_t cpu;		 /* host CPU */
 	uint32_t pid, tid;	 /* host process and thread; tid 0 when unknown */
 	uint32_t domain;	 /* index into the session's domains */

@@ -56,13 +56,13 @@ static void check_duration(struct run *r, const struct vmt_event *e,
 	r->moved += x->end_cpu != x->cpu;
 	if (e->has & VMT_HAS_DURATION_TSC && x->has_pt && x->end_has_pt) {
 		if (distance(e->duration_tsc, x->end_tsc - x->tsc) >
-		    (r->options.guest_tsc ? e->host_tsc_error + 64 : 44000))
+		    e->host_tsc_error + (r->options.guest_tsc ? 64 : 44000))
 			fail_msg("seed %" PRIu64 ": exit %zu on %u to %u: duration %" PRIu64
 				 ", not %" PRIu64 " error %" PRIu64,
 				 r->options.seed, n, x->cpu, x->end_cpu, e->duration_tsc,
 				 x->end_tsc - x->tsc, e->host_tsc_error);
 	} else if (distance(2 * e->duration_ns, x->end_tsc - x->tsc) >
-		   (r->options.guest_tsc ? 8000 : 52000)) {
+		   e->host_tsc_error + (r->options.guest_tsc ? 8000 : 44000)) {
 		fail_msg("seed %" PRIu64 ": exit %zu: duration %" PRIu64 " ns, not %" PRIu64,
 			 r->options.seed, n, e->duration_ns, (x->end_tsc - x->tsc) / 2);
 	}
@@ -232,13 +232,14 @@ static const struct vmt_ptfleet_options base = {
 static void joined_with_tracepoints(void **state)
 {
 	(void)state;
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		struct vmt_ptfleet_options o = base;
 		struct run r;
 
-		o.seed += i;
+		o.seed += 50 + i;
 		o.event_trace = i & 1;
 		o.switches = i & 2;
+		o.guest_tsc = i & 4;
 		r = run_setting(o);
 		assert_true(r.moved > 100 && r.timed > 1000);
 		assert_true(r.facts.has_concealed && !r.facts.concealed);
@@ -248,9 +249,10 @@ static void joined_with_tracepoints(void **state)
 static void sources_that_disagree(void **state)
 {
 	(void)state;
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		struct vmt_ptfleet_options o = base;
 
+		o.guest_tsc = i & 4;
 		o.seed += 10 + i;
 		o.event_trace = i & 1;
 		o.lose_kvm = i & 2 ? 200 : 0;
@@ -263,9 +265,10 @@ static void sources_that_disagree(void **state)
 static void packets_that_are_lost(void **state)
 {
 	(void)state;
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		struct vmt_ptfleet_options o = base;
 
+		o.guest_tsc = i & 4;
 		o.seed += 20 + i;
 		o.tracepoints = i & 1;
 		o.event_trace = i & 2;
