@@ -2,7 +2,8 @@
 /*
  * libelf sees the first bytes of the file alone, in memory: it checks the headers against them, and
  * only the reader of decode/io touches the file. What a segment claims to have is never allocated
- * before the file is known to have it: memory grows by chunks that were read.
+ * before the file is known to have it: memory grows by chunks that were read. Segments together
+ * hold no more bytes than the file, or than VMT_ELF_BYTES_MAX.
  */
 #include "decode/symbols/elf_image.h"
 
@@ -101,44 +102,56 @@ static int read_bytes(struct vmt_reader *r, uint64_t want, uint8_t **bytes, size
 	return 0;
 }
 
+/* Reads what the file has of a segment; *len 0: nothing. */
 static int read_segment(struct vmt_elf_image *image, struct vmt_reader *r, const GElf_Phdr *p,
-			struct vmt_diag *diag)
+			size_t *len, struct vmt_diag *diag)
 {
-	const uint64_t left = VMT_ELF_BYTES_MAX - image->bytes,
-		       want = p->p_filesz < left ? p->p_filesz : left;
-	struct vmt_elf_segment *s = &image->segments[image->nr];
+	const uint64_t size = vmt_reader_size(r),
+		       most = size < VMT_ELF_BYTES_MAX ? size : VMT_ELF_BYTES_MAX,
+		       room = most - image->bytes, want = p->p_filesz < room ? p->p_filesz : room;
 	uint8_t *bytes = NULL;
-	size_t len = 0;
-	int err = 0;
+	int err;
 
-	image->bytes_missing += p->p_filesz;
-	if (p->p_vaddr + p->p_filesz < p->p_vaddr || p->p_offset > INT64_MAX ||
-	    p->p_offset > vmt_reader_size(r))
+	*len = 0;
+	if (p->p_vaddr + p->p_filesz < p->p_vaddr || p->p_offset >= size)
 		return 0;
 	err = vmt_reader_seek(r, p->p_offset, diag);
 	if (!err)
-		err = read_bytes(r, want, &bytes, &len, diag);
-	if (err || !len) {
+		err = read_bytes(r, want, &bytes, len, diag);
+	if (err || !*len) {
 		free(bytes);
 		return err;
 	}
-	*s = (struct vmt_elf_segment){
-		.vaddr = p->p_vaddr, .offset = p->p_offset, .bytes = bytes, .len = len
+	image->segments[image->nr++] = (struct vmt_elf_segment){
+		.vaddr = p->p_vaddr, .offset = p->p_offset, .bytes = bytes, .len = *len
 	};
-	image->nr++;
-	image->bytes += len;
-	image->bytes_missing -= len;
+	image->bytes += *len;
 	return 0;
+}
+
+static int add_segment(struct vmt_elf_image *image, struct vmt_reader *r, const GElf_Phdr *p,
+		       struct vmt_diag *diag)
+{
+	size_t len;
+	const int err = read_segment(image, r, p, &len, diag);
+	const uint64_t missing = err ? 0 : p->p_filesz - len;
+
+	if (missing > UINT64_MAX - image->bytes_missing)
+		image->bytes_missing = UINT64_MAX;
+	else
+		image->bytes_missing += missing;
+	return err;
 }
 
 static int damaged(struct vmt_diag *diag)
 {
-	return vmt_diag_set(diag, VMT_E_DAMAGED, "no program headers of an ELF file",
-			    "the file is no ELF file, or it is cut off");
+	return vmt_diag_set(
+		diag, VMT_E_DAMAGED, "no program headers of an ELF file",
+		"the file is no ELF file, it is cut off, or they are far from its start");
 }
 
-/* Whether it is a file for code of this kind; sets bits. */
-static int check_header(struct vmt_elf_image *image, Elf *elf, struct vmt_diag *diag)
+/* Whether it is a file for code of this kind; sets bits and the number of program headers. */
+static int check_header(struct vmt_elf_image *image, Elf *elf, size_t *count, struct vmt_diag *diag)
 {
 	GElf_Ehdr header;
 
@@ -152,6 +165,12 @@ static int check_header(struct vmt_elf_image *image, Elf *elf, struct vmt_diag *
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN && header.e_type != ET_CORE)
 		return vmt_diag_set(diag, VMT_E_UNSUPPORTED, "an ELF file without segments",
 				    "give a linked program, library or kernel, or a kcore");
+	if (header.e_phnum > VMT_ELF_SEGMENTS_MAX)
+		return vmt_diag_set(diag, VMT_E_LIMIT, "an ELF file with too many program headers",
+				    "at most 4096 are read");
+	/* libelf counts those that are there */
+	if (elf_getphdrnum(elf, count) || *count != header.e_phnum)
+		return damaged(diag);
 	return 0;
 }
 
@@ -159,15 +178,10 @@ static int take_segments(struct vmt_elf_image *image, struct vmt_reader *r, Elf 
 			 struct vmt_diag *diag)
 {
 	size_t count;
-	int err = check_header(image, elf, diag);
+	int err = check_header(image, elf, &count, diag);
 
 	if (err)
 		return err;
-	if (elf_getphdrnum(elf, &count))
-		return damaged(diag);
-	if (count > VMT_ELF_SEGMENTS_MAX)
-		return vmt_diag_set(diag, VMT_E_LIMIT, "an ELF file with too many program headers",
-				    "at most 4096 are read");
 	image->segments = calloc(count ? count : 1, sizeof(*image->segments));
 	if (!image->segments)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory for program headers", "");
@@ -177,7 +191,7 @@ static int take_segments(struct vmt_elf_image *image, struct vmt_reader *r, Elf 
 		if (!gelf_getphdr(elf, (int)i, &p))
 			return damaged(diag);
 		if (p.p_type == PT_LOAD && p.p_flags & PF_X && p.p_filesz)
-			err = read_segment(image, r, &p, diag);
+			err = add_segment(image, r, &p, diag);
 	}
 	return err;
 }

@@ -25,9 +25,9 @@ struct vmt_elf_segment {
 
 /*
  * Reads a file that can seek. Errors: those of vmt_reader_open; VMT_E_DAMAGED when it is no ELF
- * file or its program headers are cut off; VMT_E_UNSUPPORTED for another machine, another type
- * (relocatable objects have no segments), or a file that cannot seek; VMT_E_LIMIT when there are
- * too many program headers, or they are too far from the start; VMT_E_NOMEM. Free with
+ * file or its program headers are not all within its first VMT_ELF_HEAD_BYTES; VMT_E_UNSUPPORTED
+ * for another machine, another type (relocatable objects have no segments), or an input that cannot
+ * seek; VMT_E_LIMIT for more than VMT_ELF_SEGMENTS_MAX program headers; VMT_E_NOMEM. Free with
  * vmt_elf_image_free.
  */
 int vmt_elf_image_read(struct vmt_elf_image **out, const char *path, struct vmt_diag *diag);
