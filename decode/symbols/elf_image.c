@@ -19,6 +19,7 @@
 
 struct vmt_elf_image {
 	struct vmt_elf_segment *segments;
+	uint8_t **memory; /* of the segments */
 	size_t nr;
 	unsigned int bits;
 	uint64_t bytes, bytes_missing;
@@ -28,10 +29,9 @@ void vmt_elf_image_free(struct vmt_elf_image *image)
 {
 	if (!image)
 		return;
-	for (size_t i = 0; i < image->nr; i++) {
-		/* cast: the segments' bytes are const to users alone */
-		free((void *)(uintptr_t)image->segments[i].bytes);
-	}
+	for (size_t i = 0; i < image->nr; i++)
+		free(image->memory[i]);
+	free(image->memory);
 	free(image->segments);
 	free(image);
 }
@@ -122,6 +122,7 @@ static int read_segment(struct vmt_elf_image *image, struct vmt_reader *r, const
 		free(bytes);
 		return err;
 	}
+	image->memory[image->nr] = bytes;
 	image->segments[image->nr++] = (struct vmt_elf_segment){
 		.vaddr = p->p_vaddr, .offset = p->p_offset, .bytes = bytes, .len = *len
 	};
@@ -177,16 +178,17 @@ static int check_header(struct vmt_elf_image *image, Elf *elf, size_t *count, st
 static int take_segments(struct vmt_elf_image *image, struct vmt_reader *r, Elf *elf,
 			 struct vmt_diag *diag)
 {
-	size_t count;
+	size_t count = 0;
 	int err = check_header(image, elf, &count, diag);
 
 	if (err)
 		return err;
 	image->segments = calloc(count ? count : 1, sizeof(*image->segments));
-	if (!image->segments)
+	image->memory = calloc(count ? count : 1, sizeof(*image->memory));
+	if (!image->segments || !image->memory)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory for program headers", "");
 	for (size_t i = 0; !err && i < count; i++) {
-		GElf_Phdr p;
+		GElf_Phdr p = { 0 };
 
 		if (!gelf_getphdr(elf, (int)i, &p))
 			return damaged(diag);
