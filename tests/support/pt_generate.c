@@ -10,6 +10,8 @@
 #include "decode/pt/errata.h"
 #include "tests/support/pt_generate_private.h"
 
+#define CFE_RSM 4
+
 uint64_t vmt_ptgen_random(struct vmt_ptgen_world *w, uint64_t below)
 {
 	uint64_t x = w->random += 0x9e3779b97f4a7c15;
@@ -26,15 +28,22 @@ bool vmt_ptgen_chance(struct vmt_ptgen_world *w, unsigned int permille)
 
 /* ---- packets of the state ---- */
 
+/* A PSB+ tells of the world that is traced, also where TraceEn is about to change. */
+static bool is_traced_world(const struct vmt_ptgen_world *w)
+{
+	return w->o->tracing == VMT_PTGEN_SYSTEM ||
+	       w->in_guest == (w->o->tracing == VMT_PTGEN_GUEST_ONLY);
+}
+
 struct vmt_ptenc *vmt_ptgen_stream(struct vmt_ptgen_world *w)
 {
 	const size_t number = ++w->out->nr_packets;
 
 	if (number == w->o->overflow_at)
 		vmt_ptgen_lose(w);
-	if (number == w->o->damage_at && !w->in_psb)
+	if (number == w->o->damage_at && !w->unbroken)
 		vmt_ptgen_damage(w);
-	if (number == w->o->psb_at && !w->in_psb) {
+	if (number == w->o->psb_at && !w->unbroken && is_traced_world(w)) {
 		w->whole = false;
 		vmt_ptgen_psb(w, false);
 	}
@@ -115,9 +124,9 @@ void vmt_ptgen_psb(struct vmt_ptgen_world *w, bool enabling)
 	const bool with_vmcs = !w->in_guest || !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_EXECUTION);
 	const bool wrong_fup = w->o->errata & VMT_PT_BDM70 && vmt_ptgen_chance(w, 500);
 
-	if (!w->trigger || w->in_psb)
+	if (!w->trigger || w->unbroken)
 		return;
-	w->in_psb = true;
+	w->unbroken = true;
 	if (w->o->errata & VMT_PT_SKL168 && vmt_ptgen_chance(w, 300))
 		vmt_ptgen_cyc_restart(w);
 	vmt_ptenc_psb(vmt_ptgen_stream(w));
@@ -135,23 +144,34 @@ void vmt_ptgen_psb(struct vmt_ptgen_world *w, bool enabling)
 		vmt_ptgen_ip(w, VMT_PTENC_FUP, *vmt_ptgen_world_ip(w));
 	}
 	vmt_ptenc_psbend(vmt_ptgen_stream(w));
-	w->in_psb = false;
+	w->unbroken = false;
 }
 
 void vmt_ptgen_enable(struct vmt_ptgen_world *w, bool pip, bool rsm)
 {
+	const bool guest_only = w->o->tracing == VMT_PTGEN_GUEST_ONLY;
+	/* No TIP.PGE tells of an entry into code outside the filter ranges. */
+	const bool may_be_psb = !guest_only || !w->o->filter;
+
 	w->trigger = true;
+	if (!w->out->stream.len)
+		w->outside = false;
 	vmt_ptgen_cyc_restart(w);
-	if (!w->out->stream.len || vmt_ptgen_chance(w, 2 * w->o->psb)) {
+	if (!w->out->stream.len || (may_be_psb && vmt_ptgen_chance(w, 2 * w->o->psb))) {
 		vmt_ptgen_psb(w, true);
+		/* This is a status and no change, but for a guest's TIP.PGE. */
+		w->whole = w->whole && w->o->branch && guest_only;
 	} else {
 		vmt_ptgen_tsc(w);
 		vmt_ptgen_cbr(w);
 		if (pip)
 			vmt_ptgen_state_pip(w);
 	}
-	if (rsm && w->o->event_trace)
-		vmt_ptgen_cfe(w, 4, 0, false);
+	if (rsm && w->o->event_trace) {
+		vmt_ptgen_begin(w, VMT_PTGEN_NOTE)->note = "pt_rsm";
+		vmt_ptgen_cfe(w, CFE_RSM, 0, false);
+		vmt_ptgen_end(w);
+	}
 	if (!vmt_ptgen_packet_en(w))
 		return;
 	vmt_ptgen_mode(w);
@@ -178,10 +198,6 @@ static void judge_guest_only(const struct vmt_ptgen_world *w, struct vmt_ptgen_t
 	if (w->o->pip_at_enabling)
 		return;
 	t->certain = t->certain && !losses;
-	if (!is_exit && !w->o->branch)
-		t->hidden = true;
-	if (is_exit && !w->o->branch && !w->o->event_trace)
-		t->hidden = true;
 }
 
 static void judge(const struct vmt_ptgen_world *w, struct vmt_ptgen_truth *t)
@@ -232,6 +248,7 @@ struct vmt_ptgen_truth *vmt_ptgen_begin(struct vmt_ptgen_world *w, enum vmt_ptge
 	};
 	judge(w, t);
 	w->whole = true;
+	w->hidden_by_damage = w->damaged;
 	return t;
 }
 
@@ -240,7 +257,10 @@ void vmt_ptgen_end(struct vmt_ptgen_world *w)
 	struct vmt_ptgen_truth *t = &w->out->truth[w->out->nr_truth - 1];
 
 	t->end = w->out->stream.len;
-	t->certain = t->certain && w->whole;
+	t->certain = t->certain && w->whole && !w->hidden_by_damage;
+	/* A PSB+ inside made the bytes readable again. */
+	if (w->hidden_by_damage && !w->damaged)
+		t->hidden = false;
 }
 
 /* ---- what happens inside a world ---- */
@@ -469,14 +489,23 @@ void vmt_ptgen_free(struct vmt_ptgen *gen)
 
 bool vmt_ptgen_ambiguous(const struct vmt_ptgen_options *o)
 {
-	if (o->event_trace)
-		return false;
+	const bool guest_only = o->tracing == VMT_PTGEN_GUEST_ONLY;
+
+	if (guest_only && !o->pip_at_enabling && !o->branch)
+		return true;
 	for (unsigned int i = 0; i < o->nr_vms; i++) {
 		const unsigned int c = o->conceal[i];
 		const bool in_part = c && c != VMT_PTGEN_CONCEAL_ALL;
 		const bool entry_alone_is_hidden =
 			c & VMT_PTGEN_CONCEAL_ENTRY && !(c & VMT_PTGEN_CONCEAL_EXECUTION);
 
+		/* A MOV to CR3 behind this entry reads as the entry's failure. */
+		const bool seems_to_fail = in_part && !(c & VMT_PTGEN_CONCEAL_ENTRY);
+
+		if (seems_to_fail && (!o->branch || o->filter))
+			return true;
+		if (o->event_trace)
+			continue;
 		if (entry_alone_is_hidden || (in_part && (!o->branch || o->filter)))
 			return true;
 	}

@@ -84,6 +84,9 @@ struct vmt_ptgen_truth {
 	bool has_vector;
 	bool has_value;
 	bool has_rip, has_cr3, has_vmcs;
+	/* Entry into code outside the filter ranges: the next TIP.PGE may be its own or a later
+	 * one's. */
+	bool rip_unclear;
 	uint64_t host_tsc;
 	uint32_t reason;
 	uint64_t qualification;

@@ -121,12 +121,7 @@ static void smi(struct vmt_ptgen_world *w)
 		vmt_ptgen_off(w);
 	w->trigger = false;
 	vmt_ptgen_pass(w, 1 + vmt_ptgen_random(w, 30000));
-	if (w->o->event_trace)
-		begin_note(w, "pt_rsm", 0)->has_rip = false;
 	vmt_ptgen_enable(w, false, true);
-	/* A PSB+ says whose packets these are. */
-	if (w->o->event_trace)
-		vmt_ptgen_end(w);
 }
 
 /* INIT on the bootstrap processor and on another one, which waits for SIPI. */
@@ -136,6 +131,9 @@ static void init(struct vmt_ptgen_world *w)
 	const bool packet_en = vmt_ptgen_packet_en(w);
 
 	if (w->in_guest || w->o->tracing == VMT_PTGEN_GUEST_ONLY)
+		return;
+	/* FUP and PIP with NR=0: behind a concealed exit this reads as one. */
+	if (!w->o->event_trace && w->told == VMT_PTGEN_TOLD_NONROOT)
 		return;
 	if (w->o->event_trace)
 		begin_note(w, "pt_init", w->host_ip);
@@ -221,6 +219,7 @@ static void pebs_record(struct vmt_ptgen_world *w)
 {
 	const bool ip = vmt_ptgen_packet_en(w);
 
+	w->unbroken = true;
 	vmt_ptenc_bbp(vmt_ptgen_stream(w), 4, 8);
 	vmt_ptenc_bip(vmt_ptgen_stream(w), 0, 8, *vmt_ptgen_world_ip(w));
 	vmt_ptenc_bip(vmt_ptgen_stream(w), 1, 8, 1);
@@ -228,6 +227,7 @@ static void pebs_record(struct vmt_ptgen_world *w)
 	for (uint8_t id = 0; id < 18; id++)
 		vmt_ptenc_bip(vmt_ptgen_stream(w), id, 8, vmt_ptgen_random(w, UINT64_MAX));
 	vmt_ptenc_bep(vmt_ptgen_stream(w), ip);
+	w->unbroken = false;
 	if (ip)
 		vmt_ptgen_ip(w, VMT_PTENC_FUP, *vmt_ptgen_world_ip(w));
 }

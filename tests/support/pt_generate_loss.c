@@ -16,7 +16,7 @@ static void forget(struct vmt_ptgen_world *w)
 
 void vmt_ptgen_lose(struct vmt_ptgen_world *w)
 {
-	if (!w->trigger || w->loss.on || w->in_psb)
+	if (!w->trigger || w->loss.on || w->unbroken)
 		return;
 	w->loss = (struct vmt_ptgen_loss){
 		.on = true,

@@ -37,9 +37,10 @@ struct vmt_ptgen_world {
 	bool trigger; /* TraceEn */
 	bool outside; /* the code lies outside the filter ranges: FilterEn is 0 */
 	bool in_guest;
-	bool in_psb;
-	bool whole;	 /* what is under way stands packet behind packet */
-	unsigned int vm; /* whose VMCS is current */
+	bool unbroken;	       /* nothing can stand between these packets */
+	bool hidden_by_damage; /* what is under way began in bad bytes */
+	bool whole;	       /* what is under way stands packet behind packet */
+	unsigned int vm;       /* whose VMCS is current */
 	uint64_t host_ip, guest_ip, host_cr3;
 	uint64_t offsets[VMT_PTGEN_VMS_MAX]; /* TSC offsets of now */
 	struct vmt_ptgen_loss loss;

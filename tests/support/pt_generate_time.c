@@ -31,11 +31,17 @@ static void run_to(struct vmt_ptgen_world *w, uint64_t tsc)
 
 void vmt_ptgen_cyc(struct vmt_ptgen_world *w)
 {
-	const uint64_t cycles = whole_cycles(w) - w->clock.cyc_from;
+	struct vmt_ptenc *e;
+	uint64_t cycles;
 
-	if (!w->o->cyc || !w->trigger || !cycles)
+	if (!w->o->cyc || !w->trigger || whole_cycles(w) == w->clock.cyc_from)
 		return;
-	vmt_ptenc_cyc(vmt_ptgen_stream(w), cycles);
+	/* What stands here instead may have told the cycles. */
+	e = vmt_ptgen_stream(w);
+	cycles = whole_cycles(w) - w->clock.cyc_from;
+	if (!cycles)
+		return;
+	vmt_ptenc_cyc(e, cycles);
 	w->clock.cyc_from += cycles;
 }
 
@@ -84,13 +90,16 @@ static void corrupt_tma(struct vmt_ptgen_world *w)
 void vmt_ptgen_tsc(struct vmt_ptgen_world *w)
 {
 	const uint64_t art = art_now(w);
+	bool known;
 
 	if (!w->o->tsc)
 		return;
 	vmt_ptgen_cyc(w);
 	vmt_ptenc_tsc(vmt_ptgen_stream(w), w->in_guest ? guest_tsc(w) : w->clock.tsc);
 	/* Whose TSC it is must be known; PSB+ tells it behind the packet. */
-	w->clock.tsc_packet_at = w->told && (w->vmcs_known || !w->in_guest) ? w->clock.tsc : 0;
+	known = w->told == (w->in_guest ? VMT_PTGEN_TOLD_NONROOT : VMT_PTGEN_TOLD_ROOT) ||
+		(w->told && w->o->tracing == VMT_PTGEN_GUEST_ONLY);
+	w->clock.tsc_packet_at = known && (w->vmcs_known || !w->in_guest) ? w->clock.tsc : 0;
 	if (!w->o->mtc)
 		return;
 	if (w->in_guest && w->o->errata & VMT_PT_SKZ84 && (w->o->offset || w->o->scaling))

@@ -81,6 +81,8 @@ static void leave_untraced_guest(struct vmt_ptgen_world *w)
 	w->out->truth[w->out->nr_truth - 1].certain &= w->loss.on || w->told;
 	w->clock.tsc_packet_at = 0;
 	vmt_ptgen_end(w);
+	if (w->told && vmt_ptgen_packet_en(w))
+		w->told = VMT_PTGEN_TOLD_ROOT;
 }
 
 void vmt_ptgen_leave(struct vmt_ptgen_world *w)
@@ -163,15 +165,17 @@ static void fail_early(struct vmt_ptgen_world *w)
 static void enter_guest_only(struct vmt_ptgen_world *w)
 {
 	struct vmt_ptgen_truth *t = vmt_ptgen_begin(w, VMT_PTGEN_ENTRY);
-	const bool pip = w->o->pip_at_enabling && !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_ENTRY);
+	const bool visible = !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_ENTRY);
+	const bool pip = w->o->pip_at_enabling && visible;
 
-	t->has_rip = w->o->branch;
 	t->has_cr3 = pip || w->cr3_known;
 	w->in_guest = true;
 	if (!w->o->branch)
 		w->cr3_known = false;
 	vmt_ptgen_enable(w, pip, false);
-	if (w->told != VMT_PTGEN_TOLD_NOTHING && w->o->branch)
+	t->has_rip = vmt_ptgen_packet_en(w);
+	t->rip_unclear = !t->has_rip;
+	if (visible && w->told != VMT_PTGEN_TOLD_NOTHING && w->o->branch)
 		w->told = VMT_PTGEN_TOLD_NONROOT;
 	vmt_ptgen_end(w);
 }
@@ -200,8 +204,11 @@ static void put_entry(struct vmt_ptgen_world *w)
 	else if (!host_only)
 		arrive(w, packet_en, w->guest_ip);
 	t->has_rip = !host_only && (packet_en || vmt_ptgen_packet_en(w));
+	t->rip_unclear = !t->has_rip;
 	vmt_ptgen_end(w);
 	w->trigger = !host_only;
+	if (host_only)
+		w->cr3_known = false;
 }
 
 void vmt_ptgen_enter(struct vmt_ptgen_world *w)
