@@ -127,12 +127,13 @@ static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 			   const struct vmt_pt_packet *p, bool final, bool *spoilt)
 {
 	struct vmt_pt_reader *r = &d->reader;
-	bool guest = d->mode == VMT_PT_MODE_NONROOT || d->options.cpu.known;
+	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	bool guest = mode == VMT_PT_MODE_NONROOT || d->options.cpu.known;
 	int next = guest ? 0 : packet_at(r, 0), behind = guest ? 1 : packet_at(r, 1);
 
 	*spoilt = false;
 	if (!(d->errata & VMT_PT_SKZ84) || !p->reserved ||
-	    (d->mode == VMT_PT_MODE_ROOT && !d->outside))
+	    (mode == VMT_PT_MODE_ROOT && !d->outside))
 		return STEP_ON;
 	if ((r->pos == r->end || next < 0 || behind < 0) && !final)
 		return STEP_MORE;

@@ -624,7 +624,8 @@ static void errata_of_each_processor(void **state)
 			o.tracing = VMT_PTGEN_GUEST_ONLY;
 		else if ((i & 6) == 4)
 			o.tracing = VMT_PTGEN_HOST_ONLY;
-		if (o.tracing == VMT_PTGEN_HOST_ONLY)
+		/* The lists switch TraceEn, no filter PacketEn besides. */
+		if (o.tracing != VMT_PTGEN_SYSTEM)
 			o.filter = 0;
 		o.nr_vms = o.tracing == VMT_PTGEN_GUEST_ONLY ? 1 : 3;
 		run_setting(o);
