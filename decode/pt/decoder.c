@@ -120,15 +120,16 @@ static int packet_at(const struct vmt_pt_reader *r, size_t ahead)
 }
 
 /*
- * SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. Where neither
- * the CPU nor whether a guest runs is known, the packet behind it decides.
+ * SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. Where it is
+ * not known whether a guest runs, the packet behind it decides; where both readings go on, the CPU
+ * that is known to have the erratum does.
  */
 static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 			   const struct vmt_pt_packet *p, bool final, bool *spoilt)
 {
 	struct vmt_pt_reader *r = &d->reader;
 	const enum vmt_pt_mode mode = pt_vm_mode(d);
-	bool guest = mode == VMT_PT_MODE_NONROOT || d->options.cpu.known;
+	bool guest = mode == VMT_PT_MODE_NONROOT;
 	int next = guest ? 0 : packet_at(r, 0), behind = guest ? 1 : packet_at(r, 1);
 
 	*spoilt = false;
@@ -137,7 +138,7 @@ static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 		return STEP_ON;
 	if ((r->pos == r->end || next < 0 || behind < 0) && !final)
 		return STEP_MORE;
-	if (r->pos == r->end || next || !behind)
+	if (r->pos == r->end || (next && !d->options.cpu.known) || !behind)
 		return STEP_ON;
 	*spoilt = true;
 	r->pos++;
