@@ -119,7 +119,8 @@ static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	if (!p->has_ip && !(d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY)))
 		pt_vm_disabled(d);
-	if (!p->has_ip && d->pending & PT_PEND_LEARNT)
+	/* By erratum SKL014 a branch that leaves the filter ranges looks the same. */
+	if (!p->has_ip && d->pending & PT_PEND_LEARNT && !(d->errata & VMT_PT_SKL014))
 		pt_vm_out_of_sight(d);
 	pt_settle(d, p);
 	d->pending = 0;

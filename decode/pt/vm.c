@@ -65,14 +65,16 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	 */
 	const bool left = d->pending & PT_PEND_EXIT && mode == VMT_PT_MODE_ROOT;
 	uint64_t of_root, of_guest;
-	bool root, guest;
+	bool root, guest, named;
 
 	*map = guest_map(d);
 	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced) ||
 	    (mode == VMT_PT_MODE_ROOT && d->root_ran && !d->outside && !left))
 		return mode;
-	/* Nothing says where the CPU is: the value itself may. */
-	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
+	/* Nothing says where the CPU is: the value itself may. Behind a loss a VM that is named,
+	 * and was not seen yet, may run. */
+	named = d->options.nr_vms && d->before_loss != VMT_PT_MODE_UNKNOWN;
+	if (!d->counts.nonroot_seen && !named && (!*map || !d->clock.known))
 		return VMT_PT_MODE_ROOT;
 	if (!*map && mode == VMT_PT_MODE_ROOT && d->root_ran)
 		return VMT_PT_MODE_ROOT;

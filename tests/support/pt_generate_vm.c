@@ -72,6 +72,7 @@ static void arrive(struct vmt_ptgen_world *w, bool packet_en, uint64_t ip)
 static void leave_untraced_guest(struct vmt_ptgen_world *w)
 {
 	const bool visible = !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_EXIT);
+	const bool entry_certain = w->out->truth[w->out->nr_truth - 1].certain;
 
 	vmt_ptgen_begin(w, VMT_PTGEN_EXIT);
 	w->in_guest = false;
@@ -81,7 +82,7 @@ static void leave_untraced_guest(struct vmt_ptgen_world *w)
 	w->out->truth[w->out->nr_truth - 1].certain &= w->loss.on || w->told;
 	w->clock.tsc_packet_at = 0;
 	vmt_ptgen_end(w);
-	if (w->told && vmt_ptgen_packet_en(w))
+	if (w->told && vmt_ptgen_packet_en(w) && (entry_certain || !(w->o->errata & VMT_PT_SKL014)))
 		w->told = VMT_PTGEN_TOLD_ROOT;
 }
 
