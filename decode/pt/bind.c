@@ -117,13 +117,16 @@ static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	/* By erratum SKL014 a branch that leaves the filter ranges looks like the entry. */
+	bool entered = !p->has_ip && d->pending & PT_PEND_LEARNT;
+	bool branched = entered && d->errata & VMT_PT_SKL014;
+
 	if (!p->has_ip && !(d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY)))
 		pt_vm_disabled(d);
-	/* By erratum SKL014 a branch that leaves the filter ranges looks the same. */
-	if (!p->has_ip && d->pending & PT_PEND_LEARNT && !(d->errata & VMT_PT_SKL014))
+	if (entered && !branched)
 		pt_vm_out_of_sight(d);
 	pt_settle(d, p);
-	d->pending = 0;
+	d->pending = branched ? PT_PEND_OFF : 0;
 	d->packet_en = false;
 	/* Where root operation is not traced, what goes off here comes back in a guest. */
 	if (!p->has_ip && d->mode == VMT_PT_MODE_ROOT && !d->root_ran)

@@ -26,6 +26,7 @@ enum pt_pending {
 	PT_PEND_RESUME = 1u << 10,    /* OVF: a FUP says where tracing goes on */
 	PT_PEND_ENABLE = 1u << 11,    /* a first PSB+ in a guest: TIP.PGE is its entry */
 	PT_PEND_VMCS = 1u << 13,      /* VMCS behind the FUP or CFE of what may be an exit */
+	PT_PEND_OFF = 1u << 14,	      /* TIP.PGD behind LEARNT: the guest may run untraced */
 	PT_PEND_LEARNT = 1u << 12,    /* a PIP behind a loss: it may be an entry's */
 };
 

@@ -68,7 +68,7 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	bool root, guest, named;
 
 	*map = guest_map(d);
-	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced) ||
+	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced && !(d->pending & PT_PEND_OFF)) ||
 	    (mode == VMT_PT_MODE_ROOT && d->root_ran && !d->outside && !left))
 		return mode;
 	/* Nothing says where the CPU is: the value itself may. Behind a loss a VM that is named,
