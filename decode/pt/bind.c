@@ -336,7 +336,7 @@ void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.packets++;
 	if (d->options.pebs && vmt_pt_pebs_packet(&d->pebs, p))
-		d->options.pebs(d->options.context, &d->pebs.record, d->mode);
+		d->options.pebs(d->options.context, &d->pebs.record, pt_vm_mode(d));
 	if (p->type == VMT_PT_PSB) {
 		pt_psb_begin(d, p);
 		return;
