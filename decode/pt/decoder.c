@@ -20,6 +20,7 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	d->options = *options;
 	if (d->options.nr_vms > VMT_PT_VMS_MAX)
 		d->options.nr_vms = VMT_PT_VMS_MAX;
+	d->event_trace = options->event_trace;
 	d->errata = vmt_pt_errata_of(&options->cpu);
 	clock.cyc_drops_at_psb = clock.cyc_drops_at_psb || d->errata & VMT_PT_SKL168;
 	vmt_pt_clock_init(&d->clock, &clock);
@@ -120,22 +121,24 @@ static int packet_at(const struct vmt_pt_reader *r, size_t ahead)
 
 /*
  * SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. Where it is
- * not known whether a guest runs, the packet behind it decides.
+ * not known whether a guest runs, the packet behind it decides; where both readings go on, the CPU
+ * that is known to have the erratum does.
  */
 static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 			   const struct vmt_pt_packet *p, bool final, bool *spoilt)
 {
 	struct vmt_pt_reader *r = &d->reader;
-	bool guest = d->mode == VMT_PT_MODE_NONROOT;
+	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	bool guest = mode == VMT_PT_MODE_NONROOT;
 	int next = guest ? 0 : packet_at(r, 0), behind = guest ? 1 : packet_at(r, 1);
 
 	*spoilt = false;
 	if (!(d->errata & VMT_PT_SKZ84) || !p->reserved ||
-	    (d->mode == VMT_PT_MODE_ROOT && !d->outside))
+	    (mode == VMT_PT_MODE_ROOT && !d->outside))
 		return STEP_ON;
 	if ((r->pos == r->end || next < 0 || behind < 0) && !final)
 		return STEP_MORE;
-	if (r->pos == r->end || next || !behind)
+	if (r->pos == r->end || (next && !d->options.cpu.known) || !behind)
 		return STEP_ON;
 	*spoilt = true;
 	r->pos++;
