@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * 64 bytes at once: a mask of the bytes that would be a packet of one byte (short TNT, PAD, short
+ * CYC), so that a run of them is found by counting bits, and a row a byte gives the whole packet.
+ * Where a run ends, a packet of several bytes stands, which is taken by its first byte.
+ * Invariant of the fast loop: the last IP is known, no PEBS block is open, and there are more bytes
+ * than the longest packet reaches, and more room than one round fills. Everything else, and every
+ * packet that is seldom or damaged, is taken by vmt_pt_next.
+ */
+#include "decode/pt/batch_private.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+#define INLINE static inline __attribute__((always_inline))
+
+#define WINDOW 64u
+#define STRIDE 8u	     /* rows copied at once; those behind the run are written over */
+#define REACH  (WINDOW + 32) /* bytes that a round may look at */
+#define ROOM   (WINDOW + STRIDE)
+
+_Static_assert(VMT_PT_BATCH_MIN > ROOM, "a batch holds a round");
+
+/* ---- packets of one byte ---- */
+
+#define TOP(b)	(31 - __builtin_clz((b) | 1))
+#define TNT(b)	(!((b)&1) && (b) > 2)
+#define CYC1(b) (((b)&7) == 3)
+#define ROW(b)                                                                                     \
+	{                                                                                          \
+		.type = TNT(b)	  ? VMT_PT_TNT                                                     \
+			: CYC1(b) ? VMT_PT_CYC                                                     \
+				  : VMT_PT_PAD,                                                    \
+		.len = 1, .count = TNT(b) ? TOP(b) - 1 : 0,                                        \
+		.payload = TNT(b)    ? ((b) & ((1 << TOP(b)) - 1)) >> 1                            \
+			   : CYC1(b) ? (b) >> 3                                                    \
+				     : 0,                                                          \
+	}
+#define ROWS_4(b)  ROW(b), ROW((b) + 1), ROW((b) + 2), ROW((b) + 3)
+#define ROWS_16(b) ROWS_4(b), ROWS_4((b) + 4), ROWS_4((b) + 8), ROWS_4((b) + 12)
+#define ROWS_64(b) ROWS_16(b), ROWS_16((b) + 16), ROWS_16((b) + 32), ROWS_16((b) + 48)
+
+static const struct vmt_pt_packet rows[256]
+	__attribute__((aligned(32))) = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
+
+struct masks {
+	uint64_t single; /* short TNT, PAD, short CYC */
+	uint64_t cyc;	 /* short CYC */
+	uint64_t pad;
+};
+
+TARGET INLINE uint32_t bits_of(__m256i v)
+{
+	return (uint32_t)_mm256_movemask_epi8(v);
+}
+
+TARGET INLINE struct masks classify(const uint8_t *p)
+{
+	const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi8(1),
+		      two = _mm256_set1_epi8(2), three = _mm256_set1_epi8(3),
+		      seven = _mm256_set1_epi8(7);
+	struct masks m = { 0 };
+
+	for (unsigned int at = 0; at < WINDOW; at += 32) {
+		const __m256i v = _mm256_loadu_si256((const void *)(p + at));
+		const __m256i even = _mm256_cmpeq_epi8(_mm256_and_si256(v, one), zero);
+		const __m256i cyc = _mm256_cmpeq_epi8(_mm256_and_si256(v, seven), three);
+		const __m256i tnt = _mm256_andnot_si256(_mm256_cmpeq_epi8(v, two), even);
+
+		m.single |= (uint64_t)bits_of(_mm256_or_si256(tnt, cyc)) << at;
+		m.cyc |= (uint64_t)bits_of(cyc) << at;
+		m.pad |= (uint64_t)bits_of(_mm256_cmpeq_epi8(v, zero)) << at;
+	}
+	return m;
+}
+
+/* ---- packets of several bytes ---- */
+
+INLINE uint64_t load_u64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+#define LOW(bytes) ((UINT64_C(1) << (8 * (bytes))) - 1)
+
+/* By IPBytes: what the payload keeps of eight bytes, what the address keeps of the last one. */
+struct ip_row {
+	uint64_t mask, keep, sign; /* sign: put over bit 47's place when that is 1 */
+	uint64_t has;
+	uint8_t len; /* 0: reserved */
+	bool has_ip;
+};
+
+static const struct ip_row ip_rows[8] = {
+	{ .keep = UINT64_MAX, .len = 1 },
+	{ LOW(2), ~LOW(2), 0, UINT64_MAX, 3, true },
+	{ LOW(4), ~LOW(4), 0, UINT64_MAX, 5, true },
+	{ LOW(6), 0, ~LOW(6), UINT64_MAX, 7, true },
+	{ LOW(6), ~LOW(6), 0, UINT64_MAX, 7, true },
+	{ .len = 0 },
+	{ UINT64_MAX, 0, 0, UINT64_MAX, 9, true },
+	{ .len = 0 },
+};
+
+static const uint8_t ip_types[32] = {
+	[0x0d] = VMT_PT_TIP,
+	[0x11] = VMT_PT_TIP_PGE,
+	[0x01] = VMT_PT_TIP_PGD,
+	[0x1d] = VMT_PT_FUP,
+};
+
+INLINE unsigned int take_ip(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip)
+{
+	const struct ip_row *row = &ip_rows[p[0] >> 5];
+	const uint64_t payload = load_u64(p + 1) & row->mask;
+	const uint64_t sign = row->sign & (0 - (payload >> 47 & 1));
+
+	*last_ip = (*last_ip & row->keep) | payload | sign;
+	*out = (struct vmt_pt_packet){ .type = ip_types[p[0] & 0x1f],
+				       .len = row->len,
+				       .ip_bytes = p[0] >> 5,
+				       .has_ip = row->has_ip,
+				       .payload = payload,
+				       .ip = *last_ip & row->has };
+	return row->len;
+}
+
+/* Up to three bytes. */
+INLINE unsigned int take_cyc(const uint8_t *p, struct vmt_pt_packet *out, bool careful)
+{
+	const unsigned int more = p[1] & 1;
+
+	if ((more && p[2] & 1) || (careful && p[1] == 0x02))
+		return 0;
+	*out = (struct vmt_pt_packet){ .type = VMT_PT_CYC,
+				       .len = (uint8_t)(2 + more),
+				       .payload = (uint64_t)(p[0] >> 3) |
+						  (uint64_t)(p[1] >> 1) << 5 |
+						  (uint64_t)((p[2] >> 1) * more) << 12 };
+	return 2 + more;
+}
+
+INLINE unsigned int take_plain(struct vmt_pt_packet *out, enum vmt_pt_type type, unsigned int len,
+			       uint64_t payload)
+{
+	*out = (struct vmt_pt_packet){ .type = (uint8_t)type,
+				       .len = (uint8_t)len,
+				       .payload = payload };
+	return len;
+}
+
+INLINE unsigned int take_extended(const uint8_t *p, struct vmt_pt_packet *out)
+{
+	const uint64_t v = load_u64(p + 2);
+
+	switch (p[1]) {
+	case 0x03:
+		return take_plain(out, VMT_PT_CBR, 4, v & 0xff);
+	case 0x23:
+		return take_plain(out, VMT_PT_PSBEND, 2, 0);
+	case 0x43:
+		take_plain(out, VMT_PT_PIP, 8, v & LOW(6));
+		out->nr = v & 1;
+		out->address = out->payload >> 1 << 5;
+		return 8;
+	case 0xa3: {
+		const uint64_t bits = v & LOW(6);
+		const unsigned int top = 63u - (unsigned int)__builtin_clzll(bits | 1);
+
+		if (!top)
+			return 0;
+		take_plain(out, VMT_PT_TNT_LONG, 8, bits & ((UINT64_C(1) << top) - 1));
+		out->count = (uint8_t)top;
+		return 8;
+	}
+	case 0xc8:
+		take_plain(out, VMT_PT_VMCS, 7, v & LOW(5));
+		out->address = out->payload << 12;
+		return 7;
+	default:
+		return 0;
+	}
+}
+
+INLINE unsigned int take_mode(const uint8_t *p, struct vmt_pt_packet *out)
+{
+	if (p[1] >> 5 > 1)
+		return 0;
+	take_plain(out, p[1] >> 5 ? VMT_PT_MODE_TSX : VMT_PT_MODE_EXEC, 2, p[1] & 0x1f);
+	out->reserved = (p[1] & 3) == 3;
+	return 2;
+}
+
+/* 0: not here. */
+TARGET INLINE unsigned int take(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip,
+				bool careful)
+{
+	const uint8_t b = p[0];
+
+	if (ip_types[b & 0x1f])
+		return take_ip(p, out, last_ip);
+	if ((b & 3) == 3)
+		return take_cyc(p, out, careful);
+	if (b == 0x02)
+		return take_extended(p, out);
+	switch (b) {
+	case 0x59:
+		return take_plain(out, VMT_PT_MTC, 2, p[1]);
+	case 0x19:
+		return take_plain(out, VMT_PT_TSC, 8, load_u64(p + 1) & LOW(7));
+	case 0x99:
+		return take_mode(p, out);
+	default:
+		return 0;
+	}
+}
+
+/* ---- rounds ---- */
+
+INLINE bool fits(const struct vmt_pt_reader *r, const struct vmt_pt_batch *batch)
+{
+	return (size_t)(r->end - r->pos) >= REACH && batch->max - batch->len >= ROOM &&
+	       r->last_ip_known && !r->block;
+}
+
+/*
+ * Rounds while they fit. True: they do not fit any more; false: a packet is for vmt_pt_next, which
+ * the reader stands at.
+ */
+TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
+{
+	const struct vmt_pt_reader start = *r;
+	struct vmt_pt_packet *out = batch->packets + batch->len;
+	const struct vmt_pt_packet *last = batch->packets + batch->max - ROOM;
+	const uint8_t *p = start.pos, *end = start.end - REACH;
+	uint64_t last_ip = start.last_ip;
+	unsigned int len = 1;
+
+	while (p <= end && out <= last) {
+		const uint64_t single = classify(p).single;
+		unsigned int at = 0;
+
+		do {
+			const uint64_t other = ~single >> at;
+			unsigned int run = other ? (unsigned int)__builtin_ctzll(other) : 64;
+
+			run = run < WINDOW - at ? run : WINDOW - at;
+			for (unsigned int i = 0; i < run; i += STRIDE)
+				for (unsigned int k = 0; k < STRIDE; k++)
+					out[i + k] = rows[p[at + i + k]];
+			out += run;
+			at += run;
+			if (at >= WINDOW)
+				break;
+			len = take(p + at, out, &last_ip, batch->careful);
+			at += len;
+			out += len != 0;
+		} while (len && at < WINDOW);
+		p += at;
+		if (!len)
+			break;
+	}
+	batch->passed += (uint64_t)(out - (batch->packets + batch->len));
+	batch->len = (size_t)(out - batch->packets);
+	r->pos = p;
+	r->last_ip = last_ip;
+	return len;
+}
+
+static int read_avx2(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
+{
+	int status = 1;
+
+	if (batch->max < VMT_PT_BATCH_MIN || batch->skim)
+		return vmt_pt_engine_scalar.read(r, batch);
+	batch->len = 0;
+	batch->passed = 0;
+	batch->why = NULL;
+	while (status == 1 && batch->len < batch->max) {
+		if (fits(r, batch) && rounds_full(r, batch))
+			continue;
+		if (batch->max - batch->len < ROOM && r->end - r->pos >= REACH)
+			break;
+		status = pt_batch_one(r, batch);
+	}
+	return status;
+}
+
+const struct vmt_pt_engine pt_engine_avx2 = { "AVX2", read_avx2 };
+
+/* The operating system saves YMM registers, and the CPU has AVX2, BMI1, BMI2 and LZCNT. */
+bool pt_engine_avx2_runs(void)
+{
+	unsigned int a, b, c, d, low, high;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return false;
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	if ((low & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2) ||
+	    !(b & bit_BMI) || !(b & bit_BMI2))
+		return false;
+	return __get_cpuid(0x80000001, &a, &b, &c, &d) && c & bit_LZCNT;
+}
+
+#endif
