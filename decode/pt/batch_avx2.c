@@ -25,27 +25,71 @@
 
 _Static_assert(VMT_PT_BATCH_MIN > ROOM, "a batch holds a round");
 
-/* ---- packets of one byte ---- */
+/* ---- a row a first byte: the whole packet, or what its payload does not change ---- */
 
-#define TOP(b)	(31 - __builtin_clz((b) | 1))
-#define TNT(b)	(!((b)&1) && (b) > 2)
-#define CYC1(b) (((b)&7) == 3)
+#define TOP(b)	  (31 - __builtin_clz((b) | 1))
+#define IS_TNT(b) (!((b)&1) && (b) > 2)
+#define IS_CYC(b) (((b)&7) == 3) /* of one byte */
+#define LOW5(b)	  ((b)&0x1f)
+#define BYTES(b)  ((b) >> 5) /* IPBytes */
+#define IP_TYPE(b)                                                                                 \
+	(LOW5(b) == 0x0d   ? VMT_PT_TIP                                                            \
+	 : LOW5(b) == 0x11 ? VMT_PT_TIP_PGE                                                        \
+	 : LOW5(b) == 0x01 ? VMT_PT_TIP_PGD                                                        \
+	 : LOW5(b) == 0x1d ? VMT_PT_FUP                                                            \
+			   : 0)
+#define IP_LEN(b)                                                                                  \
+	(BYTES(b) == 0			  ? 1                                                      \
+	 : BYTES(b) == 1		  ? 3                                                      \
+	 : BYTES(b) == 2		  ? 5                                                      \
+	 : BYTES(b) == 6		  ? 9                                                      \
+	 : BYTES(b) == 5 || BYTES(b) == 7 ? 0                                                      \
+					  : 7)
+#define IS_IP(b) (IP_TYPE(b) != 0 && IP_LEN(b) != 0)
 #define ROW(b)                                                                                     \
 	{                                                                                          \
-		.type = TNT(b)	  ? VMT_PT_TNT                                                     \
-			: CYC1(b) ? VMT_PT_CYC                                                     \
-				  : VMT_PT_PAD,                                                    \
-		.len = 1, .count = TNT(b) ? TOP(b) - 1 : 0,                                        \
-		.payload = TNT(b)    ? ((b) & ((1 << TOP(b)) - 1)) >> 1                            \
-			   : CYC1(b) ? (b) >> 3                                                    \
-				     : 0,                                                          \
+		.type = IS_TNT(b)     ? VMT_PT_TNT                                                 \
+			: IS_CYC(b)   ? VMT_PT_CYC                                                 \
+			: IS_IP(b)    ? IP_TYPE(b)                                                 \
+			: (b) == 0x59 ? VMT_PT_MTC                                                 \
+			: (b) == 0x19 ? VMT_PT_TSC                                                 \
+				      : VMT_PT_PAD,                                                \
+		.len = IS_TNT(b) || IS_CYC(b) || !(b) ? 1                                          \
+		       : IS_IP(b)		      ? IP_LEN(b)                                  \
+		       : (b) == 0x59		      ? 2                                          \
+		       : (b) == 0x19		      ? 8                                          \
+						      : 0,                                                          \
+		.ip_bytes = IS_IP(b) ? BYTES(b) : 0, .count = IS_TNT(b) ? TOP(b) - 1 : 0,          \
+		.has_ip = IS_IP(b) && BYTES(b) != 0,                                               \
+		.payload = IS_TNT(b)   ? ((b) & ((1 << TOP(b)) - 1)) >> 1                          \
+			   : IS_CYC(b) ? (b) >> 3                                                  \
+				       : 0,                                                        \
 	}
 #define ROWS_4(b)  ROW(b), ROW((b) + 1), ROW((b) + 2), ROW((b) + 3)
 #define ROWS_16(b) ROWS_4(b), ROWS_4((b) + 4), ROWS_4((b) + 8), ROWS_4((b) + 12)
 #define ROWS_64(b) ROWS_16(b), ROWS_16((b) + 16), ROWS_16((b) + 32), ROWS_16((b) + 48)
 
+/* Length 0: the first byte does not tell. */
 static const struct vmt_pt_packet rows[256]
 	__attribute__((aligned(32))) = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
+
+TARGET INLINE void copy_row(struct vmt_pt_packet *out, const struct vmt_pt_packet *row)
+{
+	_mm256_storeu_si256((void *)out, _mm256_load_si256((const void *)row));
+}
+
+/* Rows of STRIDE bytes. */
+TARGET INLINE void copy_rows(struct vmt_pt_packet *out, const uint8_t *p)
+{
+	copy_row(out, &rows[p[0]]);
+	copy_row(out + 1, &rows[p[1]]);
+	copy_row(out + 2, &rows[p[2]]);
+	copy_row(out + 3, &rows[p[3]]);
+	copy_row(out + 4, &rows[p[4]]);
+	copy_row(out + 5, &rows[p[5]]);
+	copy_row(out + 6, &rows[p[6]]);
+	copy_row(out + 7, &rows[p[7]]);
+}
 
 struct masks {
 	uint64_t single; /* short TNT, PAD, short CYC */
@@ -90,46 +134,48 @@ INLINE uint64_t load_u64(const uint8_t *p)
 
 #define LOW(bytes) ((UINT64_C(1) << (8 * (bytes))) - 1)
 
-/* By IPBytes: what the payload keeps of eight bytes, what the address keeps of the last one. */
-struct ip_row {
-	uint64_t mask, keep, sign; /* sign: put over bit 47's place when that is 1 */
-	uint64_t has;
-	uint8_t len; /* 0: reserved */
-	bool has_ip;
+/*
+ * What the payload keeps of the eight bytes behind the first, what the address keeps of the last
+ * one, and what is put above bit 47 when that is 1; by IPBytes, then MTC and TSC, whose "address"
+ * is the last one and is not given.
+ */
+struct shape {
+	uint64_t mask, keep, sign, has;
 };
 
-static const struct ip_row ip_rows[8] = {
-	{ .keep = UINT64_MAX, .len = 1 },
-	{ LOW(2), ~LOW(2), 0, UINT64_MAX, 3, true },
-	{ LOW(4), ~LOW(4), 0, UINT64_MAX, 5, true },
-	{ LOW(6), 0, ~LOW(6), UINT64_MAX, 7, true },
-	{ LOW(6), ~LOW(6), 0, UINT64_MAX, 7, true },
-	{ .len = 0 },
-	{ UINT64_MAX, 0, 0, UINT64_MAX, 9, true },
-	{ .len = 0 },
+#define SHAPE_MTC 8
+#define SHAPE_TSC 9
+
+static const struct shape shapes[10] = {
+	[0] = { 0, UINT64_MAX, 0, 0 },
+	[1] = { LOW(2), ~LOW(2), 0, UINT64_MAX },
+	[2] = { LOW(4), ~LOW(4), 0, UINT64_MAX },
+	[3] = { LOW(6), 0, ~LOW(6), UINT64_MAX },
+	[4] = { LOW(6), ~LOW(6), 0, UINT64_MAX },
+	[6] = { UINT64_MAX, 0, 0, UINT64_MAX },
+	[SHAPE_MTC] = { LOW(1), UINT64_MAX, 0, 0 },
+	[SHAPE_TSC] = { LOW(7), UINT64_MAX, 0, 0 },
 };
 
-static const uint8_t ip_types[32] = {
-	[0x0d] = VMT_PT_TIP,
-	[0x11] = VMT_PT_TIP_PGE,
-	[0x01] = VMT_PT_TIP_PGD,
-	[0x1d] = VMT_PT_FUP,
-};
+#define SHAPE(b)     ((b) == 0x59 ? SHAPE_MTC : (b) == 0x19 ? SHAPE_TSC : BYTES(b))
+#define SHAPES_4(b)  SHAPE(b), SHAPE((b) + 1), SHAPE((b) + 2), SHAPE((b) + 3)
+#define SHAPES_16(b) SHAPES_4(b), SHAPES_4((b) + 4), SHAPES_4((b) + 8), SHAPES_4((b) + 12)
+#define SHAPES_64(b) SHAPES_16(b), SHAPES_16((b) + 16), SHAPES_16((b) + 32), SHAPES_16((b) + 48)
 
-INLINE unsigned int take_ip(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip)
+static const uint8_t shape_of[256] = { SHAPES_64(0), SHAPES_64(64), SHAPES_64(128),
+				       SHAPES_64(192) };
+
+/* IP packets, MTC and TSC, whose row has a length: without a branch. */
+TARGET INLINE void take_shaped(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip)
 {
-	const struct ip_row *row = &ip_rows[p[0] >> 5];
-	const uint64_t payload = load_u64(p + 1) & row->mask;
-	const uint64_t sign = row->sign & (0 - (payload >> 47 & 1));
+	const struct shape *shape = &shapes[shape_of[p[0]]];
+	const uint64_t bits = load_u64(p + 1) & shape->mask, keep = shape->keep;
+	const uint64_t value = bits | (shape->sign & (0 - (bits >> 47 & 1)));
 
-	*last_ip = (*last_ip & row->keep) | payload | sign;
-	*out = (struct vmt_pt_packet){ .type = ip_types[p[0] & 0x1f],
-				       .len = row->len,
-				       .ip_bytes = p[0] >> 5,
-				       .has_ip = row->has_ip,
-				       .payload = payload,
-				       .ip = *last_ip & row->has };
-	return row->len;
+	*last_ip = (*last_ip & keep) | (value & shape->has);
+	copy_row(out, &rows[p[0]]);
+	out->payload = bits;
+	out->ip = *last_ip & shape->has;
 }
 
 /* Up to three bytes. */
@@ -202,24 +248,17 @@ INLINE unsigned int take_mode(const uint8_t *p, struct vmt_pt_packet *out)
 TARGET INLINE unsigned int take(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip,
 				bool careful)
 {
-	const uint8_t b = p[0];
+	const uint8_t b = p[0], len = rows[b].len;
 
-	if (ip_types[b & 0x1f])
-		return take_ip(p, out, last_ip);
+	if (len) {
+		take_shaped(p, out, last_ip);
+		return len;
+	}
 	if ((b & 3) == 3)
 		return take_cyc(p, out, careful);
 	if (b == 0x02)
 		return take_extended(p, out);
-	switch (b) {
-	case 0x59:
-		return take_plain(out, VMT_PT_MTC, 2, p[1]);
-	case 0x19:
-		return take_plain(out, VMT_PT_TSC, 8, load_u64(p + 1) & LOW(7));
-	case 0x99:
-		return take_mode(p, out);
-	default:
-		return 0;
-	}
+	return b == 0x99 ? take_mode(p, out) : 0;
 }
 
 /* ---- rounds ---- */
@@ -253,8 +292,7 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 
 			run = run < WINDOW - at ? run : WINDOW - at;
 			for (unsigned int i = 0; i < run; i += STRIDE)
-				for (unsigned int k = 0; k < STRIDE; k++)
-					out[i + k] = rows[p[at + i + k]];
+				copy_rows(out + i, p + at + i);
 			out += run;
 			at += run;
 			if (at >= WINDOW)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "decode/base/cursor.h"
 #include "decode/pt/batch.h"
 #include "decode/pt/decoder.h"
 #include "tests/support/pt_load.h"
@@ -21,6 +22,7 @@
 
 #define ROUNDS_MAX 32
 #define BATCH	   256
+#define REAL_MAX   (1u << 20)
 
 enum column { READ, COPY, SCALAR, FAST, EVENTS, LIBIPT, PERF, COLUMNS };
 
@@ -36,6 +38,7 @@ struct input {
 };
 
 static size_t rounds = 5;
+static const struct vmt_pt_engine *best;
 static vmt_pt_sum_perf_fn *sum_perf;
 static const char *only;
 static int failed;
@@ -44,7 +47,7 @@ static double now_s(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -56,6 +59,8 @@ static bool sum_engine(const struct vmt_pt_engine *engine, const uint8_t *bytes,
 	static struct vmt_pt_packet packets[BATCH];
 	struct vmt_pt_batch batch = { .packets = packets, .max = BATCH };
 	struct vmt_pt_reader r = vmt_pt_reader_of(bytes, len);
+	/* Counters in turn: one would wait for itself. */
+	uint64_t counts[4][VMT_PT_TYPE_COUNT] = { 0 };
 	uint64_t payloads = 0, ips = 0, total = 0;
 	int status;
 
@@ -65,12 +70,14 @@ static bool sum_engine(const struct vmt_pt_engine *engine, const uint8_t *bytes,
 		for (size_t i = 0; i < batch.len; i++) {
 			const struct vmt_pt_packet *p = &packets[i];
 
-			sums->counts[p->type]++;
+			counts[i % 4][p->type]++;
 			total += p->len;
 			payloads += p->payload;
 			ips += p->has_ip ? p->ip : 0;
 		}
 	} while (status == 1);
+	for (unsigned int i = 0; i < VMT_PT_TYPE_COUNT; i++)
+		sums->counts[i] = counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
 	sums->bytes = total;
 	sums->payloads = payloads;
 	sums->ips = ips;
@@ -142,7 +149,7 @@ static bool run_column(enum column c, const struct input *in, struct vmt_pt_sums
 			ok = sum_engine(&vmt_pt_engine_scalar, in->bytes, in->len, sums);
 			break;
 		case FAST:
-			ok = sum_engine(vmt_pt_engine_best(), in->bytes, in->len, sums);
+			ok = sum_engine(best, in->bytes, in->len, sums);
 			break;
 		case EVENTS:
 			*events = run_events(in);
@@ -245,28 +252,58 @@ static void measure(const struct input *in)
 	fflush(stdout);
 }
 
-static void measure_real(const char *name, size_t offset, size_t len)
+static void measure_real(const char *name, uint8_t *bytes, size_t len)
 {
-	struct input in = { .name = name };
+	const struct input in = { .name = name,
+				  .bytes = bytes,
+				  .len = len,
+				  .repeat = (unsigned int)((64u << 20) / len) };
+
+	measure(&in);
+}
+
+static uint8_t *load(const char *name, size_t *len)
+{
+	uint8_t *bytes = malloc(REAL_MAX);
 	const char *top = getenv("VMT_TOP");
 	char path[4096];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/../shared/data/pt/%s", top ? top : ".", name);
 	file = fopen(path, "rb");
-	in.bytes = malloc(len);
-	if (!in.bytes)
+	if (!bytes)
 		abort();
-	if (!file || fseek(file, (long)offset, SEEK_SET) || fread(in.bytes, 1, len, file) != len) {
-		printf("pt: %s: skipped, no such stream\n", path);
-	} else {
-		in.len = len;
-		in.repeat = (unsigned int)((64u << 20) / len);
-		measure(&in);
-	}
+	*len = file ? fread(bytes, 1, REAL_MAX, file) : 0;
 	if (file)
 		fclose(file);
-	free(in.bytes);
+	else
+		printf("pt: %s: skipped, there is no such file\n", path);
+	return bytes;
+}
+
+static void measure_real_streams(void)
+{
+	size_t len;
+	uint8_t *bytes = load("dynamorio-pt.bin", &len);
+
+	if (len)
+		measure_real("dynamorio-pt.bin", bytes, len);
+	free(bytes);
+	bytes = load("perf.data.intel_pt-4.14", &len);
+	for (uint64_t at = len > 48 ? vmt_load_u64(bytes + 40) : len; at + 16 <= len;) {
+		const uint16_t size = vmt_load_u16(bytes + at + 6);
+		uint64_t aux = 0;
+
+		if (size < 8)
+			break;
+		if (vmt_load_u32(bytes + at) == 71) { /* AUXTRACE: the trace follows */
+			aux = vmt_load_u64(bytes + at + 8);
+			if (aux > 100000 && aux <= len - at - size)
+				measure_real("perf.data.intel_pt-4.14", bytes + at + size, aux);
+		}
+		at += size + aux;
+	}
+	free(bytes);
 }
 
 int main(int argc, char **argv)
@@ -287,10 +324,11 @@ int main(int argc, char **argv)
 		sum_perf = vmt_pt_perf_open(getenv("VMT_BENCH_PERF_PT"));
 	if (!sum_perf)
 		printf("pt: perf's decoder is not there\n");
+	best = vmt_pt_engine_best();
 	copy = calloc(1, (mib << 20) + (64u << 10));
 	if (!copy)
 		abort();
-	measure_real("perf.data.intel_pt-4.14", 0, 1);
+	measure_real_streams();
 	for (unsigned int i = 0; i < 2 * VMT_PTLOAD_KINDS; i++) {
 		const struct vmt_ptload_options options = {
 			.kind = (enum vmt_ptload_kind)(i / 2),
