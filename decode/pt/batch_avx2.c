@@ -157,7 +157,7 @@ static const struct shape shapes[10] = {
 	[SHAPE_TSC] = { LOW(7), UINT64_MAX, 0, 0 },
 };
 
-#define SHAPE(b)     ((b) == 0x59 ? SHAPE_MTC : (b) == 0x19 ? SHAPE_TSC : BYTES(b))
+#define SHAPE(b)     ((b) == 0x59 ? SHAPE_MTC : (b) == 0x19 ? SHAPE_TSC : IS_IP(b) ? BYTES(b) : 0)
 #define SHAPES_4(b)  SHAPE(b), SHAPE((b) + 1), SHAPE((b) + 2), SHAPE((b) + 3)
 #define SHAPES_16(b) SHAPES_4(b), SHAPES_4((b) + 4), SHAPES_4((b) + 8), SHAPES_4((b) + 12)
 #define SHAPES_64(b) SHAPES_16(b), SHAPES_16((b) + 16), SHAPES_16((b) + 32), SHAPES_16((b) + 48)
@@ -165,7 +165,7 @@ static const struct shape shapes[10] = {
 static const uint8_t shape_of[256] = { SHAPES_64(0), SHAPES_64(64), SHAPES_64(128),
 				       SHAPES_64(192) };
 
-/* IP packets, MTC and TSC, whose row has a length: without a branch. */
+/* What has a length in its row (IP packets, MTC, TSC, one byte), without a branch. */
 TARGET INLINE void take_shaped(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip)
 {
 	const struct shape *shape = &shapes[shape_of[p[0]]];
@@ -174,7 +174,7 @@ TARGET INLINE void take_shaped(const uint8_t *p, struct vmt_pt_packet *out, uint
 
 	*last_ip = (*last_ip & keep) | (value & shape->has);
 	copy_row(out, &rows[p[0]]);
-	out->payload = bits;
+	out->payload = rows[p[0]].payload | bits;
 	out->ip = *last_ip & shape->has;
 }
 
@@ -291,7 +291,8 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 			unsigned int run = other ? (unsigned int)__builtin_ctzll(other) : 64;
 
 			run = run < WINDOW - at ? run : WINDOW - at;
-			for (unsigned int i = 0; i < run; i += STRIDE)
+			/* Also for a run of none: the branch would cost more. */
+			for (unsigned int i = 0; i == 0 || i < run; i += STRIDE)
 				copy_rows(out + i, p + at + i);
 			out += run;
 			at += run;
@@ -312,19 +313,70 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 	return len;
 }
 
+/*
+ * The same for skimming. Of the one-byte packets only a CYC counts while it is quiet, else the
+ * first that is no PAD.
+ */
+TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
+{
+	const struct vmt_pt_reader start = *r;
+	struct vmt_pt_packet *out = batch->packets + batch->len;
+	const struct vmt_pt_packet *last = batch->packets + batch->max - ROOM;
+	const uint8_t *p = start.pos, *end = start.end - REACH;
+	uint64_t last_ip = start.last_ip, passed = 0;
+	bool quiet = batch->quiet;
+	unsigned int len = 1;
+
+	while (p <= end && out <= last) {
+		const struct masks m = classify(p);
+		unsigned int at = 0;
+
+		do {
+			const uint64_t wanted = (quiet ? ~m.single | m.cyc : ~m.pad) >> at;
+			unsigned int skip = wanted ? (unsigned int)__builtin_ctzll(wanted) : WINDOW;
+			uint64_t bit;
+			bool ran;
+
+			skip = skip < WINDOW - at ? skip : WINDOW - at;
+			passed += skip;
+			at += skip;
+			if (at >= WINDOW)
+				break;
+			len = take(p + at, out, &last_ip, batch->careful);
+			if (!len)
+				break;
+			at += len;
+			passed++;
+			bit = UINT64_C(1) << out->type;
+			ran = bit & PT_QUIET_SET;
+			out += !(quiet && ran);
+			quiet = ran || (quiet && bit & PT_QUIET_KEEP);
+		} while (at < WINDOW);
+		p += at;
+		if (!len)
+			break;
+	}
+	batch->passed += passed;
+	batch->len = (size_t)(out - batch->packets);
+	batch->quiet = quiet;
+	r->pos = p;
+	r->last_ip = last_ip;
+	return len;
+}
+
 static int read_avx2(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
 {
 	int status = 1;
 
-	if (batch->max < VMT_PT_BATCH_MIN || batch->skim)
+	if (batch->max < VMT_PT_BATCH_MIN)
 		return vmt_pt_engine_scalar.read(r, batch);
 	batch->len = 0;
 	batch->passed = 0;
 	batch->why = NULL;
 	while (status == 1 && batch->len < batch->max) {
-		if (fits(r, batch) && rounds_full(r, batch))
+		if (fits(r, batch) && (batch->skim ? rounds_skim(r, batch) : rounds_full(r, batch)))
 			continue;
-		if (batch->max - batch->len < ROOM && r->end - r->pos >= REACH)
+		if (batch->max - batch->len < ROOM && (size_t)(r->end - r->pos) >= REACH)
 			break;
 		status = pt_batch_one(r, batch);
 	}
