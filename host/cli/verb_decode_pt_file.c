@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decode/analyze/pt_pieces.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/io/diagf.h"
 #include "host/cli/decode.h"
 #include "host/cli/items.h"
