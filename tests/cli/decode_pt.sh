@@ -37,6 +37,11 @@ json "the first line is a header, the last one the ledger" \
     '.[0].schema == "vmtrace-packets/1" and .[-1].ledger.bytes_total == 1 and (.[-1].ledger.truncated | not)' --hex 00
 json "block context" '.[1].packet == "BIP" and .[1].id == 31' --block blk4 --hex fc01020304
 json "no block context" '.[1].packet == "TNT" and .[1].tnt == "TTTTTN"' --hex fc
+json "a PEBS record has a line behind the packet that completes it" \
+    '.[-2] == {"type":"pebs","world":"guest","ip":"0x401000","gpr":{"RAX":"0x1"}} and .[-3].packet == "FUP"' \
+    --hex '0243010000000000 026381 1401000000 02b3 7d001040000000'
+"$vmtrace" decode pt --hex '026381 1401000000 0233' | grep -q '^ *pebs gpr RAX=0x1$'
+result $? "a PEBS record as text"
 json "CFE and EVD" '.[1].type == 9 and .[1].vector == 236 and .[1].ip_bit == 0 and .[2].type == 2 and .[2].payload == "0x30"' \
     --hex '021309ec 02530230000000 00000000'
 json "damage is skipped up to the next PSB" '.[2] == {"offset":2,"skipped":3,"error":"IP packet with reserved IPBytes"} and .[3].packet == "PSB"' \
