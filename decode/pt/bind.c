@@ -334,9 +334,20 @@ static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 	[VMT_PT_TRIG] = take_bound,
 };
 
+/* TNT and TIP, where nothing waits for them: code runs. */
+static bool runs_on(const struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
+{
+	return (p->type == VMT_PT_TNT || p->type == VMT_PT_TIP || p->type == VMT_PT_TNT_LONG) &&
+	       !d->pending && !d->in_psb;
+}
+
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	d->counts.packets++;
+	if (!d->options.pebs && runs_on(d, p)) {
+		vmt_pt_clock_plain(&d->clock);
+		ran(d);
+		return;
+	}
 	if (d->options.pebs && vmt_pt_pebs_packet(&d->pebs, p))
 		d->options.pebs(d->options.context, &d->pebs.record, pt_vm_mode(d));
 	if (p->type == VMT_PT_PSB) {

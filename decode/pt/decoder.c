@@ -26,6 +26,14 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	vmt_pt_clock_init(&d->clock, &clock);
 	d->reader = vmt_pt_reader_of(NULL, 0);
 	d->reader.block = options->block;
+	d->engine = vmt_pt_engine_best();
+	d->batch = (struct vmt_pt_batch){
+		.packets = d->packets,
+		.max = PT_BATCH_MAX,
+		.careful = d->errata & (VMT_PT_SKD007 | VMT_PT_SKZ84),
+		/* Who asks for every packet gets every packet. */
+		.skim = !options->packet && !options->pebs,
+	};
 	return d;
 }
 
@@ -148,6 +156,14 @@ static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 	return STEP_ON;
 }
 
+static void give(struct vmt_pt_decoder *d, uint64_t offset, const uint8_t *at,
+		 const struct vmt_pt_packet *p)
+{
+	if (d->options.packet)
+		d->options.packet(d->options.context, offset, at, p);
+	pt_take(d, p);
+}
+
 static enum step take_one(struct vmt_pt_decoder *d, bool final)
 {
 	struct vmt_pt_reader *r = &d->reader;
@@ -160,6 +176,7 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	int status = vmt_pt_next(r, &p, &why);
 	enum step step = STEP_ON;
 
+	d->batch.quiet = false;
 	if (status == VMT_E_TRUNCATED)
 		return STEP_MORE;
 	if (status != 1) {
@@ -175,10 +192,27 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	if (step == STEP_MORE || spoilt)
 		return step;
 	d->ledger.bytes_decoded += p.len;
-	if (d->options.packet)
-		d->options.packet(d->options.context, offset, at, &p);
-	pt_take(d, &p);
+	d->counts.packets++;
+	give(d, offset, at, &p);
 	return STEP_ON;
+}
+
+/* Packets by the batch, and one by itself where that stops. */
+static enum step take_many(struct vmt_pt_decoder *d, bool final)
+{
+	struct vmt_pt_reader *r = &d->reader;
+	const uint8_t *at = r->pos;
+	const int status = d->engine->read(r, &d->batch);
+
+	d->ledger.bytes_decoded += (uint64_t)(r->pos - at);
+	d->counts.packets += d->batch.passed;
+	for (size_t i = 0; i < d->batch.len; i++) {
+		const struct vmt_pt_packet *p = &d->packets[i];
+
+		give(d, d->offset + (uint64_t)(at - r->begin), at, p);
+		at += p->len;
+	}
+	return status == 1 || r->pos == r->end ? STEP_ON : take_one(d, final);
 }
 
 /* Goes to the next PSB; more: it may begin in the bytes that are left. */
@@ -217,7 +251,9 @@ static size_t decode(struct vmt_pt_decoder *d, const uint8_t *bytes, size_t len,
 	r->begin = r->pos = bytes;
 	r->end = bytes + len;
 	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit)
-		step = d->syncing ? sync_one(d, final) : take_one(d, final);
+		step = d->syncing     ? sync_one(d, final)
+		       : limit == len ? take_many(d, final)
+				      : take_one(d, final);
 	done = (size_t)(r->pos - bytes);
 	d->offset += done;
 	r->begin = r->pos = r->end = NULL;
@@ -273,6 +309,7 @@ static void drop_carry(struct vmt_pt_decoder *d)
 static void break_off(struct vmt_pt_decoder *d, const char *name)
 {
 	drop_carry(d);
+	d->batch.quiet = false;
 	d->reader.last_ip_known = false;
 	d->reader.block = VMT_PT_BLOCK_NONE;
 	if (d->in_psb)

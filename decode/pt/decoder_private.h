@@ -2,11 +2,13 @@
 #ifndef VMT_PT_DECODER_PRIVATE_H
 #define VMT_PT_DECODER_PRIVATE_H
 
+#include "decode/pt/batch.h"
 #include "decode/pt/decoder.h"
 
 /* More than the longest packet with another one behind it, at which an erratum makes one look. */
 #define PT_CARRY_MAX 64
 #define PT_QUEUE_MAX 1024 /* a power of two */
+#define PT_BATCH_MAX 512  /* their packets fit into the first-level cache */
 #define PT_OPEN_MAX  64
 #define PT_NOTES_MAX 4
 #define PT_TIMES_MAX 32
@@ -103,6 +105,9 @@ struct vmt_pt_decoder {
 	bool syncing;
 	uint64_t skip_offset, skip_len;
 	const char *skip_why;
+	const struct vmt_pt_engine *engine;
+	struct vmt_pt_batch batch;
+	struct vmt_pt_packet packets[PT_BATCH_MAX];
 
 	/* ---- state of the CPU ---- */
 	enum vmt_pt_mode mode;
