@@ -18,6 +18,8 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	if (!d)
 		return NULL;
 	d->options = *options;
+	if (!d->options.packet_context)
+		d->options.packet_context = options->context;
 	if (d->options.nr_vms > VMT_PT_VMS_MAX)
 		d->options.nr_vms = VMT_PT_VMS_MAX;
 	d->errata = vmt_pt_errata_of(&options->cpu);
@@ -51,7 +53,8 @@ static void skip_begin(struct vmt_pt_decoder *d, uint64_t offset, const char *wh
 static void skip_end(struct vmt_pt_decoder *d)
 {
 	if (d->skip_len && d->options.skipped)
-		d->options.skipped(d->options.context, d->skip_offset, d->skip_len, d->skip_why);
+		d->options.skipped(d->options.packet_context, d->skip_offset, d->skip_len,
+				   d->skip_why);
 }
 
 /* A few bytes that an erratum spoils: nothing else is lost. */
@@ -173,7 +176,7 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 		return step;
 	d->ledger.bytes_decoded += p.len;
 	if (d->options.packet)
-		d->options.packet(d->options.context, offset, at, &p);
+		d->options.packet(d->options.packet_context, offset, at, &p);
 	pt_take(d, &p);
 	return STEP_ON;
 }
@@ -295,6 +298,11 @@ void vmt_pt_decoder_end(struct vmt_pt_decoder *d)
 		pt_psb_end(d);
 	pt_settle(d, NULL);
 	pt_queue_end(d);
+}
+
+const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *d)
+{
+	return &d->clock;
 }
 
 struct vmt_pt_counts vmt_pt_decoder_counts(const struct vmt_pt_decoder *d)

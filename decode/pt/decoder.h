@@ -46,6 +46,7 @@ struct vmt_pt_decoder_options {
 	/* Every PEBS record, with where the CPU was at its BEP; may be NULL. */
 	void (*pebs)(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode);
 	void *context;
+	void *packet_context; /* of packet and skipped; NULL: context is theirs too */
 };
 
 struct vmt_pt_decoder;
@@ -64,6 +65,9 @@ void vmt_pt_decoder_gap(struct vmt_pt_decoder *decoder);
 void vmt_pt_decoder_seek(struct vmt_pt_decoder *decoder);
 /* The end: an unfinished packet is truncated, an open exit goes out without a duration. */
 void vmt_pt_decoder_end(struct vmt_pt_decoder *decoder);
+
+/* The clock as of the last packet whose meaning was taken; lives as long as the decoder. */
+const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *decoder);
 
 struct vmt_pt_counts {
 	uint64_t packets, entries, exits, failed_entries, gaps, overflows, resyncs;

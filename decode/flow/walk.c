@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * From block to block. Invariant between calls: what ran up to flow.ip has been told, flow.ip has
+ * not run, and flow.at is its block or NULL. Every path that spends no packet is bounded: coming
+ * twice to the same block without a packet between is a loop that no packet would ever leave.
+ */
+#include "decode/flow/flow_private.h"
+
+enum stop {
+	STOP_ERROR, /* told */
+	STOP_SPENT, /* no results are left */
+	STOP_TNT,   /* the block at ip ends in a branch that wants a result */
+	STOP_TIP,   /* ... in one that wants a TIP */
+	STOP_THERE, /* at the address */
+	STOP_CLASS, /* the block at ip ends in one of the classes */
+};
+
+void flow_lose(struct vmt_flow *f, const char *why)
+{
+	const struct vmt_flow_event event = {
+		.type = VMT_FLOW_ERROR, .has_ip = true, .ip = f->ip, .name = why
+	};
+
+	f->counts.errors++;
+	f->phase = FLOW_LOST;
+	f->nr_tnt = 0;
+	f->stack_nr = 0;
+	f->at = NULL;
+	f->link = NULL;
+	f->unconfirmed = false;
+	f->nr_waiting = 0;
+	f->pending = 0;
+	flow_tell(f, &event);
+}
+
+void flow_jump(struct vmt_flow *f, uint64_t ip)
+{
+	f->ip = ip;
+	f->at = NULL;
+	f->link = NULL;
+	f->loop = NULL;
+	f->hops = 0;
+}
+
+/* ---- the call stack of RET compression ---- */
+
+static void push(struct vmt_flow *f, uint64_t ip)
+{
+	f->stack_top = (f->stack_top + 1) % FLOW_STACK_MAX;
+	f->stack[f->stack_top] = ip;
+	if (f->stack_nr < FLOW_STACK_MAX)
+		f->stack_nr++;
+}
+
+void flow_pop(struct vmt_flow *f)
+{
+	if (!f->stack_nr)
+		return;
+	f->stack_nr--;
+	f->stack_top = (f->stack_top + FLOW_STACK_MAX - 1) % FLOW_STACK_MAX;
+}
+
+/* ---- telling ---- */
+
+static void tell_block(struct vmt_flow *f, const struct vmt_flow_block *block)
+{
+	f->state.has_tsc = f->clock->known;
+	f->state.tsc = f->clock->tsc;
+	f->state.instructions = f->counts.instructions;
+	if (f->options.block)
+		f->options.block(f->options.context, &f->state, block);
+	f->counts.instructions += block->count;
+	f->counts.blocks++;
+}
+
+static inline void tell(struct vmt_flow *f, const struct flow_block *b, bool has_next,
+			uint64_t next)
+{
+	if (!f->options.block) {
+		f->counts.instructions += b->count;
+		f->counts.blocks++;
+		return;
+	}
+	tell_block(f, &(struct vmt_flow_block){ .ip = b->ip,
+						.last_ip = b->last_ip,
+						.next_ip = next,
+						.count = b->count,
+						.class = b->class,
+						.has_next = has_next });
+}
+
+void flow_run(struct vmt_flow *f, struct flow_block *b, bool has_next, uint64_t next)
+{
+	if (b->pushes || b->class == VMT_INSN_CALL_INDIRECT)
+		push(f, b->behind);
+	tell(f, b, has_next, next);
+	flow_jump(f, next);
+}
+
+/* Runs the instructions before stop, which lies in the block; false: it lies inside one of them. */
+static bool run_part(struct vmt_flow *f, const struct flow_block *b, uint64_t stop)
+{
+	struct vmt_flow_block part = {
+		.ip = b->ip, .next_ip = stop, .class = VMT_INSN_OTHER, .has_next = true
+	};
+
+	if (stop == b->ip)
+		return true;
+	part.count = flow_block_count(f, b, stop, &part.last_ip);
+	if (!part.count)
+		return false;
+	tell_block(f, &part);
+	flow_jump(f, stop);
+	return true;
+}
+
+/* ---- walking ---- */
+
+/* The block at flow.ip; NULL: told. */
+static struct flow_block *here(struct vmt_flow *f)
+{
+	const char *why;
+
+	if (f->at && flow_block_valid(f->at, flow_now(f)))
+		return f->at;
+	f->at = flow_block_at(f, f->ip, &why);
+	if (!f->at)
+		flow_lose(f, why);
+	else if (f->link)
+		*f->link = f->at;
+	f->link = NULL;
+	return f->at;
+}
+
+/* Takes a block's exit: 1 its target, 0 the instruction behind. */
+static inline void follow(struct vmt_flow *f, struct flow_block *b, unsigned int exit)
+{
+	const uint64_t next = exit ? b->target : b->behind;
+
+	tell(f, b, true, next);
+	f->ip = next;
+	f->at = b->next[exit];
+	f->link = &b->next[exit];
+}
+
+/* One more block that no packet confirms; false: it is a loop, told. */
+static inline bool hop(struct vmt_flow *f, struct flow_block *b)
+{
+	if (b == f->loop) {
+		flow_lose(f, "the code loops where the trace goes on");
+		return false;
+	}
+	if (!(f->hops & (f->hops - 1)))
+		f->loop = b;
+	if (++f->hops < FLOW_HOPS_MAX)
+		return true;
+	flow_lose(f, "too much code without a packet");
+	return false;
+}
+
+static inline void spent(struct vmt_flow *f)
+{
+	f->counts.branches++;
+	f->hops = 0;
+	f->loop = NULL;
+}
+
+static bool compressed_return(struct vmt_flow *f, const struct flow_block *b)
+{
+	uint64_t to;
+
+	if (!(f->tnt >> --f->nr_tnt & 1)) {
+		flow_lose(f, "a branch was not taken, but a return comes");
+		return false;
+	}
+	if (!f->stack_nr) {
+		flow_lose(f, "a compressed return without its call");
+		return false;
+	}
+	to = f->stack[f->stack_top];
+	flow_pop(f);
+	if (f->state.mode != VMT_INSN_64)
+		to &= UINT32_MAX;
+	tell(f, b, true, to);
+	flow_jump(f, to);
+	spent(f);
+	return true;
+}
+
+bool flow_pass(struct vmt_flow *f, struct flow_block *b)
+{
+	if (!hop(f, b))
+		return false;
+	if (b->pushes)
+		push(f, b->behind);
+	follow(f, b, 1);
+	return true;
+}
+
+static inline bool spends_tnt(unsigned int class, bool compression)
+{
+	return class == VMT_INSN_JCC || (class == VMT_INSN_RET && compression);
+}
+
+/* Goes on until something stops it; to_ip, classes and drain say what, beside branches that want
+ * packets. All callers pass constants. */
+static inline __attribute__((always_inline)) enum stop
+walk(struct vmt_flow *f, bool to_ip, uint64_t ip, uint32_t classes, bool drain)
+{
+	const bool compression = !f->options.no_ret_compression;
+	struct flow_block *b;
+	unsigned int taken;
+
+	for (;;) {
+		b = here(f);
+		if (!b)
+			return STOP_ERROR;
+		if (to_ip && ip - b->ip <= b->last_ip - b->ip && run_part(f, b, ip))
+			return STOP_THERE;
+		if (classes >> b->class & 1 && !(f->nr_tnt && spends_tnt(b->class, compression)))
+			return STOP_CLASS;
+		switch (b->class) {
+		case VMT_INSN_JCC:
+			if (!f->nr_tnt)
+				return STOP_TNT;
+			taken = f->tnt >> --f->nr_tnt & 1;
+			follow(f, b, taken);
+			spent(f);
+			break;
+		case VMT_INSN_RET:
+			if (!f->nr_tnt || !compression)
+				return STOP_TIP;
+			if (!compressed_return(f, b))
+				return STOP_ERROR;
+			break;
+		case VMT_INSN_JMP:
+		case VMT_INSN_CALL:
+			if (!flow_pass(f, b))
+				return STOP_ERROR;
+			continue;
+		case VMT_INSN_JMP_INDIRECT:
+		case VMT_INSN_CALL_INDIRECT:
+		case VMT_INSN_FAR_CALL:
+		case VMT_INSN_FAR_RET:
+		case VMT_INSN_FAR_JMP:
+		case VMT_INSN_VMENTRY:
+			return STOP_TIP;
+		default:
+			if (!hop(f, b))
+				return STOP_ERROR;
+			follow(f, b, 0);
+			continue;
+		}
+		if (drain && !f->nr_tnt)
+			return STOP_SPENT;
+	}
+}
+
+bool flow_spend_tnt(struct vmt_flow *f)
+{
+	return walk(f, false, 0, 0, true) != STOP_ERROR;
+}
+
+static void mismatch(struct vmt_flow *f, enum stop stop)
+{
+	if (stop == STOP_TNT)
+		flow_lose(f, "a conditional branch comes, but no result of it");
+	else if (stop == STOP_TIP)
+		flow_lose(f, "a branch comes whose target the trace does not tell");
+}
+
+bool flow_go_to(struct vmt_flow *f, uint64_t ip)
+{
+	enum stop stop = walk(f, true, ip, 0, false);
+
+	if (stop == STOP_THERE)
+		return true;
+	mismatch(f, stop);
+	return false;
+}
+
+struct flow_block *flow_go_to_class(struct vmt_flow *f, uint32_t classes)
+{
+	enum stop stop = walk(f, false, 0, classes, false);
+
+	if (stop == STOP_CLASS)
+		return f->at;
+	mismatch(f, stop);
+	return NULL;
+}
+
+bool flow_reaches(struct vmt_flow *f, uint64_t ip, unsigned int max)
+{
+	uint64_t at = f->ip, last;
+	const char *why;
+
+	for (unsigned int n = 0; n < max;) {
+		struct flow_block *b = flow_block_at(f, at, &why);
+
+		if (!b)
+			return false;
+		if (ip - b->ip <= b->last_ip - b->ip &&
+		    (ip == b->ip || flow_block_count(f, b, ip, &last)))
+			return true;
+		n += b->count;
+		if (b->class == VMT_INSN_JMP || b->class == VMT_INSN_CALL)
+			at = b->target;
+		else if (b->class == VMT_INSN_JCC || FLOW_TIPS >> b->class & 1)
+			return false;
+		else
+			at = b->behind;
+	}
+	return false;
+}
