@@ -104,8 +104,6 @@ static bool run_part(struct vmt_flow *f, const struct flow_block *b, uint64_t st
 		.ip = b->ip, .next_ip = stop, .class = VMT_INSN_OTHER, .has_next = true
 	};
 
-	if (stop == b->ip)
-		return true;
 	part.count = flow_block_count(f, b, stop, &part.last_ip);
 	if (!part.count)
 		return false;
@@ -212,6 +210,8 @@ walk(struct vmt_flow *f, bool to_ip, uint64_t ip, uint32_t classes, bool drain)
 	unsigned int taken;
 
 	for (;;) {
+		if (to_ip && ip == f->ip) /* its code need not be known */
+			return STOP_THERE;
 		b = here(f);
 		if (!b)
 			return STOP_ERROR;

@@ -299,8 +299,10 @@ static bool statement(struct vmt_vtt_state *s)
 			goto finish;
 		}
 	done = vmt_vtt_code_statement(s, &known);
-	if (!known)
+	if (!known) {
+		known = true;
 		done = vmt_vtt_packet_statement(s, &known);
+	}
 	if (!known)
 		return vmt_vtt_fail(s, "no such statement: %.60s", name);
 finish:
