@@ -161,6 +161,9 @@ static void psb_end(struct vmt_flow *f)
 	if (!psb->inside)
 		return;
 	f->psb.inside = false;
+	if (f->phase == FLOW_ON && f->unconfirmed && psb->has_ip &&
+	    flow_reaches(f, &psb->ip, 0, FLOW_TRY_MAX))
+		confirm(f);
 	if (f->phase == FLOW_ON && !f->unconfirmed && psb->has_ip)
 		flow_go_to(f, psb->ip);
 	if (psb->has_vmcs) {
@@ -497,7 +500,7 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	if (f->pending & FLOW_FUP)
 		abandon(f);
 	if (f->pending & FLOW_ABORT && f->errata & VMT_PT_BDM64 &&
-	    !flow_reaches(f, p->ip, FLOW_ABORT_MAX))
+	    !flow_reaches(f, &p->ip, 0, FLOW_ABORT_MAX))
 		flow_jump(f, p->ip);
 	f->pending &= ~(uint32_t)FLOW_ABORT;
 	if (f->phase != FLOW_ON || !go_to_fup(f, p))
@@ -510,15 +513,19 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 
 static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
+	static const uint32_t senders = FLOW_CLASS(MOV_CR3) | FLOW_CLASS(VMENTRY) | FLOW_FAR;
 	const struct flow_pip pip = { p->nr, p->address };
 	struct flow_block *b;
 
+	if (f->phase == FLOW_ON && f->unconfirmed &&
+	    (!(f->errata & VMT_PT_BDM70) || flow_reaches(f, NULL, senders, FLOW_TRY_MAX)))
+		confirm(f);
 	if (f->phase != FLOW_ON || f->unconfirmed) {
 		set_pip(f, &pip);
 		return;
 	}
 	if (!(f->pending & (FLOW_FUP | FLOW_PIP))) {
-		b = flow_go_to_class(f, FLOW_CLASS(MOV_CR3) | FLOW_CLASS(VMENTRY) | FLOW_FAR);
+		b = flow_go_to_class(f, senders);
 		if (!b)
 			return;
 		if (b->class == VMT_INSN_MOV_CR3) {
@@ -545,7 +552,7 @@ static void take_mode_exec(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	f->mode = mode_of(p);
 	f->mode_if = p->payload >> 2 & 1;
-	if (f->phase == FLOW_ON && !f->unconfirmed)
+	if (f->phase == FLOW_ON)
 		f->pending |= FLOW_MODE;
 	else
 		set_mode(f, f->mode);

@@ -11,6 +11,7 @@
 #define FLOW_STACK_MAX	 64	    /* SDM vol. 3 33.4.2.2 */
 #define FLOW_HOPS_MAX	 (1u << 16) /* blocks that no packet confirms */
 #define FLOW_ABORT_MAX	 256	    /* instructions between a branch and an abort (BDM64) */
+#define FLOW_TRY_MAX	 4096	    /* instructions that are looked at before a start is believed */
 #define FLOW_WAITING_MAX 8
 
 /*
@@ -162,8 +163,9 @@ struct flow_block *flow_go_to_class(struct vmt_flow *f, uint32_t classes);
 void flow_run(struct vmt_flow *f, struct flow_block *b, bool has_next, uint64_t next);
 /* Passes a direct jump or call; false: it is a loop, told. */
 bool flow_pass(struct vmt_flow *f, struct flow_block *b);
-/* Whether ip is reached without a branch that needs a packet, within `max` instructions. */
-bool flow_reaches(struct vmt_flow *f, uint64_t ip, unsigned int max);
+/* Whether ip (unless NULL), or a block that ends in one of the classes, is reached without a branch
+ * that needs a packet, within `max` instructions. Tells nothing. */
+bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsigned int max);
 void flow_pop(struct vmt_flow *f);
 
 /* ---- bind.c ---- */

@@ -289,18 +289,22 @@ struct flow_block *flow_go_to_class(struct vmt_flow *f, uint32_t classes)
 	return NULL;
 }
 
-bool flow_reaches(struct vmt_flow *f, uint64_t ip, unsigned int max)
+bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsigned int max)
 {
 	uint64_t at = f->ip, last;
 	const char *why;
 
 	for (unsigned int n = 0; n < max;) {
-		struct flow_block *b = flow_block_at(f, at, &why);
+		const struct flow_block *b;
 
+		if (ip && *ip == at)
+			return true;
+		b = flow_block_at(f, at, &why);
 		if (!b)
 			return false;
-		if (ip - b->ip <= b->last_ip - b->ip &&
-		    (ip == b->ip || flow_block_count(f, b, ip, &last)))
+		if (ip && *ip - b->ip <= b->last_ip - b->ip && flow_block_count(f, b, *ip, &last))
+			return true;
+		if (classes >> b->class & 1)
 			return true;
 		n += b->count;
 		if (b->class == VMT_INSN_JMP || b->class == VMT_INSN_CALL)

@@ -8,20 +8,13 @@
 #include <string.h>
 
 static const char *const class_names[] = {
-	[VMT_INSN_OTHER] = "other",
-	[VMT_INSN_JCC] = "jcc",
-	[VMT_INSN_JMP] = "jmp",
-	[VMT_INSN_CALL] = "call",
-	[VMT_INSN_JMP_INDIRECT] = "jmp*",
-	[VMT_INSN_CALL_INDIRECT] = "call*",
-	[VMT_INSN_RET] = "ret",
-	[VMT_INSN_FAR_CALL] = "far-call",
-	[VMT_INSN_FAR_RET] = "far-ret",
-	[VMT_INSN_FAR_JMP] = "far-jmp",
-	[VMT_INSN_VMENTRY] = "vmentry",
-	[VMT_INSN_VMCALL] = "vmcall",
-	[VMT_INSN_PTWRITE] = "ptwrite",
-	[VMT_INSN_MOV_CR3] = "mov-cr3",
+	[VMT_INSN_OTHER] = "other",	  [VMT_INSN_JCC] = "jcc",
+	[VMT_INSN_JMP] = "jmp",		  [VMT_INSN_CALL] = "call",
+	[VMT_INSN_JMP_INDIRECT] = "jmp*", [VMT_INSN_CALL_INDIRECT] = "call*",
+	[VMT_INSN_RET] = "ret",		  [VMT_INSN_FAR_CALL] = "far-call",
+	[VMT_INSN_FAR_RET] = "far-ret",	  [VMT_INSN_FAR_JMP] = "far-jmp",
+	[VMT_INSN_VMENTRY] = "vmentry",	  [VMT_INSN_VMCALL] = "vmcall",
+	[VMT_INSN_PTWRITE] = "ptwrite",	  [VMT_INSN_MOV_CR3] = "mov-cr3",
 };
 
 struct line {

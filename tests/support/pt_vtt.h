@@ -39,7 +39,8 @@
  *   gap                                    bytes may be missing here
  *   cut N                                  the last N bytes are missing; the last statement
  *
- * "--- packets", "--- events" and "--- flow" open the expected text; each ends at the next or at the end.
+ * "--- packets", "--- events" and "--- flow" open the expected text; each ends at the next or at
+ * the end.
  */
 #define VMT_VTT_VMS_MAX	   16
 #define VMT_VTT_PIECES_MAX 64

@@ -4,7 +4,8 @@
 
 #include "tests/support/pt_vtt.h"
 
-/* The fixtures of tests/golden/pt and tests/golden/flow as files. Each failure goes to stderr with its place. */
+/* The fixtures of tests/golden/pt and tests/golden/flow as files. Each failure goes to stderr with
+ * its place. */
 struct vmt_vtt_file {
 	char path[512];
 	char *text;
