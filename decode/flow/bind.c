@@ -4,14 +4,14 @@
  * instruction makes the flow go to that instruction; what stands between a FUP and its TIP, and
  * what a far branch sends before its TIP, waits for the TIP.
  */
+#include <string.h>
+
 #include "decode/flow/flow_private.h"
 
 typedef void take_fn(struct vmt_flow *f, const struct vmt_pt_packet *p);
 
 void flow_tell(struct vmt_flow *f, const struct vmt_flow_event *event)
 {
-	f->state.has_tsc = f->clock->known;
-	f->state.tsc = f->clock->tsc;
 	f->state.instructions = f->counts.instructions;
 	if (f->options.event)
 		f->options.event(f->options.context, &f->state, event);
@@ -306,49 +306,60 @@ static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_
 	flow_tell(f, &e);
 }
 
-static void spend_tip(struct vmt_flow *f)
+static void async_tip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
+	const uint64_t ip = f->ip;
+
+	flow_jump(f, p->ip);
+	transit(f, p, ip, VMT_INSN_OTHER, 0);
 	f->counts.branches++;
+	if (f->nr_tnt)
+		flow_spend_tnt(f);
+}
+
+/* Spends the TIP of a branch; p NULL: nothing waits for a TIP. */
+static void sync_tip(struct vmt_flow *f, uint64_t to, const struct vmt_pt_packet *p)
+{
+	struct flow_block *b = flow_go_to_class(f, FLOW_TIPS);
+	uint64_t ip, behind;
+	unsigned int class;
+
+	if (!b)
+		return;
+	ip = flow_last_ip(b);
+	behind = flow_behind(b);
+	class = b->class;
+	flow_run_indirect(f, b, to);
+	if (p || class == VMT_INSN_VMENTRY) {
+		const struct vmt_pt_packet tip = { .type = VMT_PT_TIP, .has_ip = true, .ip = to };
+
+		transit(f, p ? p : &tip, ip, class, behind);
+	}
 	if (f->nr_tnt)
 		flow_spend_tnt(f);
 }
 
 static void take_tip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
-	struct flow_block *b;
-	uint64_t ip, behind;
-	unsigned int class;
+	const bool known = p->has_ip && !p->ip_unsure;
 
-	if (f->phase == FLOW_RESUME && p->has_ip && !p->ip_unsure)
+	if (f->phase == FLOW_RESUME && known) {
 		start(f, p->ip); /* SKD010: no FUP came behind an overflow */
-	else if (f->phase == FLOW_ON && (!p->has_ip || p->ip_unsure))
-		flow_lose(f, "a TIP without an address");
-	else if (!lost(f))
-		goto on;
-	f->pending = 0;
-	confirm(f);
-	return;
-on:
-	confirm(f);
-	if (f->pending & FLOW_FUP) {
-		ip = f->ip;
-		flow_jump(f, p->ip);
-		transit(f, p, ip, VMT_INSN_OTHER, 0);
-		spend_tip(f);
+		f->pending = 0;
+		confirm(f);
 		return;
 	}
-	b = flow_go_to_class(f, FLOW_TIPS);
-	if (!b)
+	if (f->phase == FLOW_ON && !known)
+		flow_lose(f, "a TIP without an address");
+	if (lost(f)) {
+		f->pending = 0;
 		return;
-	ip = b->last_ip;
-	behind = b->behind;
-	class = b->class;
-	if (class == VMT_INSN_RET)
-		flow_pop(f);
-	flow_run(f, b, true, p->ip);
-	if (f->pending || f->nr_waiting || class == VMT_INSN_VMENTRY)
-		transit(f, p, ip, class, behind);
-	spend_tip(f);
+	}
+	confirm(f);
+	if (f->pending & FLOW_FUP)
+		async_tip(f, p);
+	else
+		sync_tip(f, p->ip, f->pending || f->nr_waiting ? p : NULL);
 }
 
 static void take_pge(struct vmt_flow *f, const struct vmt_pt_packet *p)
@@ -436,7 +447,7 @@ static void take_pgd(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	} else {
 		b = find_disabling(f, p);
 		if (b) {
-			const uint64_t ip = b->last_ip, behind = b->behind;
+			const uint64_t ip = flow_last_ip(b), behind = flow_behind(b);
 			const unsigned int class = b->class;
 
 			flow_run(f, b, e.has_to, e.to);
@@ -529,9 +540,9 @@ static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		if (!b)
 			return;
 		if (b->class == VMT_INSN_MOV_CR3) {
-			const uint64_t ip = b->last_ip;
+			const uint64_t ip = flow_last_ip(b);
 
-			flow_run(f, b, true, b->behind);
+			flow_run(f, b, true, flow_behind(b));
 			set_pip(f, &pip);
 			flow_tell(f, &(struct vmt_flow_event){
 					     .type = VMT_FLOW_CR3, .has_ip = true, .ip = ip });
@@ -643,8 +654,8 @@ static void take_ptw(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		b = f->phase == FLOW_ON ? flow_go_to_class(f, FLOW_CLASS(PTWRITE)) : NULL;
 		if (b) {
 			e.has_ip = true;
-			e.ip = b->last_ip;
-			flow_run(f, b, true, b->behind);
+			e.ip = flow_last_ip(b);
+			flow_run(f, b, true, flow_behind(b));
 		}
 	}
 	flow_tell(f, &e);
@@ -763,6 +774,8 @@ void flow_packet(void *context, uint64_t offset, const uint8_t *bytes,
 
 	(void)bytes;
 	f->state.offset = offset;
+	f->state.has_tsc = f->clock->known;
+	f->state.tsc = f->clock->tsc;
 	if (f->skipped)
 		after_skip(f, p);
 	if (f->psb.inside && p->type != VMT_PT_PSB && psb_take(f, p))
@@ -778,4 +791,56 @@ void flow_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
 	(void)len;
 	(void)why;
 	f->skipped = true;
+}
+
+/*
+ * The many TNT and TIP packets between all others, taken from their bytes at once. What is not
+ * plain stays for flow_packet: packets that something waits for, IPs that cannot be rebuilt.
+ */
+size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *r, const uint8_t *limit)
+{
+	static const uint8_t payload[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
+	struct vmt_flow *f = context;
+	const uint8_t *const begin = r->pos;
+	size_t packets = 0;
+
+	if (f->phase != FLOW_ON || f->unconfirmed || f->pending || f->nr_waiting || f->psb.inside ||
+	    f->skipped)
+		return 0;
+	f->state.has_tsc = f->clock->known;
+	f->state.tsc = f->clock->tsc;
+	for (; r->pos < limit && f->phase == FLOW_ON && !f->pending; packets++) {
+		const unsigned int byte = *r->pos;
+
+		f->state.offset = offset + (uint64_t)(r->pos - begin);
+		if (!(byte & 1)) {
+			const unsigned int top = 31u - (unsigned int)__builtin_clz(byte | 1);
+
+			if (byte == 0x02 || f->nr_tnt + top > 64)
+				break;
+			r->pos++;
+			if (!byte) /* PAD */
+				continue;
+			f->tnt = f->tnt << (top - 1) | (byte & ((1u << top) - 1)) >> 1;
+			f->nr_tnt += top - 1;
+			flow_spend_tnt(f);
+		} else if ((byte & 0x1f) == 0x0d) {
+			const unsigned int n = payload[byte >> 5];
+			uint64_t ip = 0;
+
+			if (!n || !r->last_ip_known || r->end - r->pos < 1 + (ptrdiff_t)n)
+				break;
+			memcpy(&ip, r->pos + 1, n);
+			if (byte >> 5 == 3)
+				ip = (uint64_t)((int64_t)(ip << 16) >> 16);
+			else if (n < 8)
+				ip |= r->last_ip & UINT64_MAX << (8 * n);
+			r->last_ip = ip;
+			r->pos += 1 + n;
+			sync_tip(f, ip, NULL);
+		} else {
+			break;
+		}
+	}
+	return packets;
 }

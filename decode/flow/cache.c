@@ -13,14 +13,17 @@
 
 bool flow_cache_init(struct flow_cache *c)
 {
-	c->blocks = malloc(FLOW_CACHE_MAX * sizeof(*c->blocks));
+	const size_t line = sizeof(struct flow_block);
+
+	c->memory = malloc((FLOW_CACHE_MAX + 1) * line);
+	c->blocks = (void *)(((uintptr_t)c->memory + line - 1) & ~(uintptr_t)(line - 1));
 	c->buckets = calloc(FLOW_CACHE_MAX, sizeof(*c->buckets));
-	return c->blocks && c->buckets;
+	return c->memory && c->buckets;
 }
 
 void flow_cache_fini(struct flow_cache *c)
 {
-	free(c->blocks);
+	free(c->memory);
 	free(c->buckets);
 }
 
@@ -33,6 +36,8 @@ static void flush(struct vmt_flow *f)
 	f->at = NULL;
 	f->link = NULL;
 	f->loop = NULL;
+	for (unsigned int i = 0; i < FLOW_STACK_MAX; i++)
+		f->stack[i].by = NULL;
 	f->counts.flushes++;
 }
 
@@ -87,11 +92,6 @@ static void find_view(struct vmt_flow *f)
 
 /* ---- decoding ---- */
 
-static uint64_t cut_ip(uint64_t ip, uint8_t mode)
-{
-	return mode == VMT_INSN_64 ? ip : ip & UINT32_MAX;
-}
-
 /* Goes over the code one instruction at a time. */
 struct scan {
 	const struct vmt_image *image;
@@ -130,7 +130,7 @@ static const char *scan_next(struct scan *s)
 		n = vmt_image_read(s->image, s->view, s->ip, s->time, s->buf, INSN_BYTES, &s->bytes,
 				   &from, &until);
 	}
-	if (!n)
+	if (!n || (s->mode != VMT_INSN_64 && s->ip > UINT32_MAX))
 		return "no code is known at this address";
 	status = vmt_insn_decode(s->bytes, n, s->mode, &s->insn);
 	if (!status)
@@ -141,7 +141,7 @@ static const char *scan_next(struct scan *s)
 		s->from = from;
 	if (until < s->until)
 		s->until = until;
-	s->ip = cut_ip(s->ip + s->insn.len, s->mode);
+	s->ip += s->insn.len;
 	return NULL;
 }
 
@@ -170,25 +170,23 @@ static const char *decode(struct vmt_flow *f, uint64_t ip, struct flow_block *b)
 
 	if (why)
 		return why;
-	*b = (struct flow_block){ .ip = ip, .last_ip = ip, .view = f->cache.view->id };
+	*b = (struct flow_block){ .ip = ip, .view = f->cache.view->id };
 	for (;;) {
 		b->class = s.insn.class;
-		b->behind = s.ip;
+		b->last = (uint16_t)(s.ip - s.insn.len - ip);
+		b->len = (uint16_t)(s.ip - ip);
 		b->count++;
 		b->from = s.from;
 		b->span = s.until - s.from;
-		if (!goes_on(&s.insn) || b->count == FLOW_BLOCK_MAX || s.ip < ip)
+		if (!goes_on(&s.insn) || b->count == FLOW_BLOCK_MAX)
 			break;
-		b->last_ip = s.ip;
-		if (scan_next(&s)) { /* told when the flow really goes there */
-			b->last_ip = b->behind - s.insn.len;
+		if (scan_next(&s)) /* told when the flow really goes there */
 			break;
-		}
 	}
-	if (s.insn.direct && b->class != VMT_INSN_OTHER) {
-		b->target = vmt_insn_target(&s.insn, b->last_ip, s.mode);
-		b->pushes = b->class == VMT_INSN_CALL && b->target != b->behind;
-	}
+	if (b->class == VMT_INSN_JCC || b->class == VMT_INSN_JMP || b->class == VMT_INSN_CALL)
+		b->target = vmt_insn_target(&s.insn, flow_last_ip(b), s.mode);
+	b->pushes = b->class == VMT_INSN_CALL_INDIRECT ||
+		    (b->class == VMT_INSN_CALL && b->target != flow_behind(b));
 	return NULL;
 }
 

@@ -20,6 +20,7 @@ struct vmt_flow *vmt_flow_new(const struct vmt_flow_options *options)
 	f->state.mode = VMT_INSN_64;
 	f->options.pt.packet = flow_packet;
 	f->options.pt.skipped = flow_skipped;
+	f->options.pt.branches = flow_branches;
 	f->options.pt.packet_context = f;
 	f->decoder = vmt_pt_decoder_new(&f->options.pt);
 	if (!f->decoder || !flow_cache_init(&f->cache)) {

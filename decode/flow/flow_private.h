@@ -16,20 +16,33 @@
 
 /*
  * Instructions up to the first one that ends a straight run, decoded once. Valid for the bytes that
- * the image has at times in [from, from + span).
+ * the image has at times in [from, from + span). One cache line.
  */
 struct flow_block {
-	uint64_t ip, last_ip;
-	uint64_t behind; /* the address behind the last instruction */
-	uint64_t target; /* direct branches: where they go */
-	uint64_t from, span;
+	uint64_t ip;
+	uint64_t target; /* direct branches: where they go; indirect ones: where they went last */
 	struct flow_block *next[2]; /* behind and target, once they were needed; same view */
-	uint32_t hash_next;	    /* index + 1 in the same bucket, 0: none */
+	uint64_t from, span;
+	uint32_t hash_next; /* index + 1 in the same bucket, 0: none */
 	uint16_t view;
 	uint16_t count;
+	uint16_t last; /* from ip to the last instruction */
+	uint16_t len;  /* bytes */
 	uint8_t class; /* enum vmt_insn_class of the last instruction */
-	bool pushes;   /* a direct call that RET compression knows: not to the next instruction */
+	bool pushes;   /* a call that RET compression knows: not to the next instruction */
 };
+
+_Static_assert(sizeof(struct flow_block) == 64, "a block is one cache line");
+
+static inline uint64_t flow_last_ip(const struct flow_block *b)
+{
+	return b->ip + b->last;
+}
+
+static inline uint64_t flow_behind(const struct flow_block *b)
+{
+	return b->ip + b->len;
+}
 
 struct flow_view {
 	struct vmt_image_context where;
@@ -40,7 +53,8 @@ struct flow_view {
 
 /* Blocks by view and address. When the array is full all are dropped. */
 struct flow_cache {
-	struct flow_block *blocks;
+	void *memory;
+	struct flow_block *blocks; /* in memory, in line with cache lines */
 	uint32_t nr;
 	uint32_t *buckets; /* index + 1 */
 	struct flow_view views[FLOW_VIEWS_MAX];
@@ -86,6 +100,11 @@ struct flow_evd {
 	uint64_t qualification;
 };
 
+struct flow_call {
+	uint64_t back;	       /* where it returns to */
+	struct flow_block *by; /* the block that called, NULL: dropped */
+};
+
 struct vmt_flow {
 	struct vmt_flow_options options;
 	struct vmt_pt_decoder *decoder;
@@ -107,7 +126,7 @@ struct vmt_flow {
 	unsigned int hops;	 /* blocks since the last packet was spent */
 	struct flow_block *loop; /* one of these: to come here again is a loop */
 
-	uint64_t stack[FLOW_STACK_MAX];
+	struct flow_call stack[FLOW_STACK_MAX];
 	unsigned int stack_top, stack_nr;
 
 	uint32_t pending; /* enum flow_pending */
@@ -152,6 +171,8 @@ static inline bool flow_block_valid(const struct flow_block *b, uint64_t now)
 /* ---- walk.c: each false return has told the error, and the flow is lost ---- */
 void flow_lose(struct vmt_flow *f, const char *why);
 void flow_jump(struct vmt_flow *f, uint64_t ip);
+/* Runs the block at ip, whose last instruction branches indirectly to `to`. */
+void flow_run_indirect(struct vmt_flow *f, struct flow_block *b, uint64_t to);
 /* Spends the results that are there, as far as no TIP must come first. */
 bool flow_spend_tnt(struct vmt_flow *f);
 /* Goes to the instruction at ip, which is not run. */
@@ -169,6 +190,8 @@ bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsi
 void flow_pop(struct vmt_flow *f);
 
 /* ---- bind.c ---- */
+size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *reader,
+		     const uint8_t *limit);
 void flow_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		 const struct vmt_pt_packet *packet);
 void flow_skipped(void *context, uint64_t offset, uint64_t len, const char *why);

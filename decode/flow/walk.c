@@ -44,10 +44,10 @@ void flow_jump(struct vmt_flow *f, uint64_t ip)
 
 /* ---- the call stack of RET compression ---- */
 
-static void push(struct vmt_flow *f, uint64_t ip)
+static inline void push(struct vmt_flow *f, struct flow_block *b)
 {
 	f->stack_top = (f->stack_top + 1) % FLOW_STACK_MAX;
-	f->stack[f->stack_top] = ip;
+	f->stack[f->stack_top] = (struct flow_call){ flow_behind(b), b };
 	if (f->stack_nr < FLOW_STACK_MAX)
 		f->stack_nr++;
 }
@@ -62,37 +62,30 @@ void flow_pop(struct vmt_flow *f)
 
 /* ---- telling ---- */
 
-static void tell_block(struct vmt_flow *f, const struct vmt_flow_block *block)
+static inline void tell_block(struct vmt_flow *f, const struct vmt_flow_block *block)
 {
-	f->state.has_tsc = f->clock->known;
-	f->state.tsc = f->clock->tsc;
 	f->state.instructions = f->counts.instructions;
-	if (f->options.block)
-		f->options.block(f->options.context, &f->state, block);
-	f->counts.instructions += block->count;
-	f->counts.blocks++;
+	f->options.block(f->options.context, &f->state, block);
 }
 
 static inline void tell(struct vmt_flow *f, const struct flow_block *b, bool has_next,
 			uint64_t next)
 {
-	if (!f->options.block) {
-		f->counts.instructions += b->count;
-		f->counts.blocks++;
-		return;
-	}
-	tell_block(f, &(struct vmt_flow_block){ .ip = b->ip,
-						.last_ip = b->last_ip,
-						.next_ip = next,
-						.count = b->count,
-						.class = b->class,
-						.has_next = has_next });
+	if (f->options.block)
+		tell_block(f, &(struct vmt_flow_block){ .ip = b->ip,
+							.last_ip = flow_last_ip(b),
+							.next_ip = next,
+							.count = b->count,
+							.class = b->class,
+							.has_next = has_next });
+	f->counts.instructions += b->count;
+	f->counts.blocks++;
 }
 
 void flow_run(struct vmt_flow *f, struct flow_block *b, bool has_next, uint64_t next)
 {
-	if (b->pushes || b->class == VMT_INSN_CALL_INDIRECT)
-		push(f, b->behind);
+	if (b->pushes)
+		push(f, b);
 	tell(f, b, has_next, next);
 	flow_jump(f, next);
 }
@@ -107,20 +100,21 @@ static bool run_part(struct vmt_flow *f, const struct flow_block *b, uint64_t st
 	part.count = flow_block_count(f, b, stop, &part.last_ip);
 	if (!part.count)
 		return false;
-	tell_block(f, &part);
+	if (f->options.block)
+		tell_block(f, &part);
+	f->counts.instructions += part.count;
+	f->counts.blocks++;
 	flow_jump(f, stop);
 	return true;
 }
 
 /* ---- walking ---- */
 
-/* The block at flow.ip; NULL: told. */
-static struct flow_block *here(struct vmt_flow *f)
+/* The block at flow.ip by the cache; NULL: told. */
+static __attribute__((noinline)) struct flow_block *look_up(struct vmt_flow *f)
 {
 	const char *why;
 
-	if (f->at && flow_block_valid(f->at, flow_now(f)))
-		return f->at;
 	f->at = flow_block_at(f, f->ip, &why);
 	if (!f->at)
 		flow_lose(f, why);
@@ -130,10 +124,17 @@ static struct flow_block *here(struct vmt_flow *f)
 	return f->at;
 }
 
+static inline struct flow_block *here(struct vmt_flow *f)
+{
+	if (f->at && flow_block_valid(f->at, flow_now(f)))
+		return f->at;
+	return look_up(f);
+}
+
 /* Takes a block's exit: 1 its target, 0 the instruction behind. */
 static inline void follow(struct vmt_flow *f, struct flow_block *b, unsigned int exit)
 {
-	const uint64_t next = exit ? b->target : b->behind;
+	const uint64_t next = exit ? b->target : flow_behind(b);
 
 	tell(f, b, true, next);
 	f->ip = next;
@@ -163,9 +164,24 @@ static inline void spent(struct vmt_flow *f)
 	f->loop = NULL;
 }
 
+void flow_run_indirect(struct vmt_flow *f, struct flow_block *b, uint64_t to)
+{
+	if (b->pushes)
+		push(f, b);
+	else if (b->class == VMT_INSN_RET)
+		flow_pop(f);
+	if (b->target != to) {
+		b->target = to;
+		b->next[1] = NULL;
+	}
+	follow(f, b, 1);
+	spent(f);
+}
+
 static bool compressed_return(struct vmt_flow *f, const struct flow_block *b)
 {
-	uint64_t to;
+	struct flow_call *call = &f->stack[f->stack_top];
+	uint64_t to = call->back;
 
 	if (!(f->tnt >> --f->nr_tnt & 1)) {
 		flow_lose(f, "a branch was not taken, but a return comes");
@@ -175,12 +191,17 @@ static bool compressed_return(struct vmt_flow *f, const struct flow_block *b)
 		flow_lose(f, "a compressed return without its call");
 		return false;
 	}
-	to = f->stack[f->stack_top];
 	flow_pop(f);
 	if (f->state.mode != VMT_INSN_64)
 		to &= UINT32_MAX;
 	tell(f, b, true, to);
-	flow_jump(f, to);
+	f->ip = to;
+	f->at = NULL;
+	f->link = NULL;
+	if (call->by && call->by->view == b->view && call->back == to) {
+		f->at = call->by->next[0];
+		f->link = &call->by->next[0];
+	}
 	spent(f);
 	return true;
 }
@@ -190,7 +211,7 @@ bool flow_pass(struct vmt_flow *f, struct flow_block *b)
 	if (!hop(f, b))
 		return false;
 	if (b->pushes)
-		push(f, b->behind);
+		push(f, b);
 	follow(f, b, 1);
 	return true;
 }
@@ -215,37 +236,28 @@ walk(struct vmt_flow *f, bool to_ip, uint64_t ip, uint32_t classes, bool drain)
 		b = here(f);
 		if (!b)
 			return STOP_ERROR;
-		if (to_ip && ip - b->ip <= b->last_ip - b->ip && run_part(f, b, ip))
+		if (to_ip && ip - b->ip <= b->last && run_part(f, b, ip))
 			return STOP_THERE;
 		if (classes >> b->class & 1 && !(f->nr_tnt && spends_tnt(b->class, compression)))
 			return STOP_CLASS;
-		switch (b->class) {
-		case VMT_INSN_JCC:
+		if (b->class == VMT_INSN_JCC) {
 			if (!f->nr_tnt)
 				return STOP_TNT;
 			taken = f->tnt >> --f->nr_tnt & 1;
 			follow(f, b, taken);
 			spent(f);
-			break;
-		case VMT_INSN_RET:
+		} else if (b->class == VMT_INSN_RET) {
 			if (!f->nr_tnt || !compression)
 				return STOP_TIP;
 			if (!compressed_return(f, b))
 				return STOP_ERROR;
-			break;
-		case VMT_INSN_JMP:
-		case VMT_INSN_CALL:
+		} else if (b->class == VMT_INSN_JMP || b->class == VMT_INSN_CALL) {
 			if (!flow_pass(f, b))
 				return STOP_ERROR;
 			continue;
-		case VMT_INSN_JMP_INDIRECT:
-		case VMT_INSN_CALL_INDIRECT:
-		case VMT_INSN_FAR_CALL:
-		case VMT_INSN_FAR_RET:
-		case VMT_INSN_FAR_JMP:
-		case VMT_INSN_VMENTRY:
+		} else if (FLOW_TIPS >> b->class & 1) {
 			return STOP_TIP;
-		default:
+		} else {
 			if (!hop(f, b))
 				return STOP_ERROR;
 			follow(f, b, 0);
@@ -302,7 +314,7 @@ bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsi
 		b = flow_block_at(f, at, &why);
 		if (!b)
 			return false;
-		if (ip && *ip - b->ip <= b->last_ip - b->ip && flow_block_count(f, b, *ip, &last))
+		if (ip && *ip - b->ip <= b->last && flow_block_count(f, b, *ip, &last))
 			return true;
 		if (classes >> b->class & 1)
 			return true;
@@ -312,7 +324,7 @@ bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsi
 		else if (b->class == VMT_INSN_JCC || FLOW_TIPS >> b->class & 1)
 			return false;
 		else
-			at = b->behind;
+			at = flow_behind(b);
 	}
 	return false;
 }

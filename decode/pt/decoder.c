@@ -181,6 +181,18 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	return STEP_ON;
 }
 
+static void take_branches(struct vmt_pt_decoder *d, const uint8_t *limit)
+{
+	struct vmt_pt_reader *r = &d->reader;
+	const uint8_t *at = r->pos;
+	size_t packets = d->options.branches(d->options.packet_context,
+					     d->offset + (uint64_t)(at - r->begin), r, limit);
+
+	d->ledger.bytes_decoded += (uint64_t)(r->pos - at);
+	if (packets)
+		pt_take_branches(d, packets);
+}
+
 /* Goes to the next PSB; more: it may begin in the bytes that are left. */
 static enum step sync_one(struct vmt_pt_decoder *d, bool final)
 {
@@ -216,8 +228,14 @@ static size_t decode(struct vmt_pt_decoder *d, const uint8_t *bytes, size_t len,
 
 	r->begin = r->pos = bytes;
 	r->end = bytes + len;
-	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit)
+	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit) {
+		if (d->options.branches && !d->syncing && pt_branches_are_plain(d)) {
+			take_branches(d, bytes + limit);
+			if ((size_t)(r->pos - bytes) >= limit)
+				break;
+		}
 		step = d->syncing ? sync_one(d, final) : take_one(d, final);
+	}
 	done = (size_t)(r->pos - bytes);
 	d->offset += done;
 	r->begin = r->pos = r->end = NULL;

@@ -45,8 +45,15 @@ struct vmt_pt_decoder_options {
 	void (*skipped)(void *context, uint64_t offset, uint64_t len, const char *why);
 	/* Every PEBS record, with where the CPU was at its BEP; may be NULL. */
 	void (*pebs)(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode);
+	/*
+	 * Takes packets that stand at the reader and begin before limit, as long as they are plain
+	 * TNT, TIP and PAD, instead of packet(): the reader stands behind the last of them. Returns
+	 * how many. May be NULL. Called where such packets mean nothing to VM events.
+	 */
+	size_t (*branches)(void *context, uint64_t offset, struct vmt_pt_reader *reader,
+			   const uint8_t *limit);
 	void *context;
-	void *packet_context; /* of packet and skipped; NULL: context is theirs too */
+	void *packet_context; /* of packet, skipped and branches; NULL: context is theirs too */
 };
 
 struct vmt_pt_decoder;
