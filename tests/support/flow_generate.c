@@ -61,6 +61,26 @@ static uint32_t some_function(struct cpu *c, const struct world *w)
 	return w->prog.functions[below(c, w->prog.nr_functions)];
 }
 
+/* What an address always gives, of `n`. */
+static uint64_t habit(uint64_t ip, uint64_t n)
+{
+	return vmt_prog_random(&ip, n);
+}
+
+static bool is_taken(struct cpu *c, uint64_t ip)
+{
+	if (c->o->habits && habit(ip, 8))
+		return (below(c, 50) == 0) != (habit(ip + 1, 3) == 0);
+	return below(c, 3) == 0;
+}
+
+static uint32_t indirect_target(struct cpu *c, const struct world *w)
+{
+	if (c->o->habits && below(c, 20))
+		return w->prog.functions[habit(ip_of(w), w->prog.nr_functions)];
+	return some_function(c, w);
+}
+
 /* ---- packets ---- */
 
 static void ip_packet(struct cpu *c, enum vmt_ptenc_ip kind, uint64_t ip)
@@ -408,7 +428,7 @@ static void run(struct cpu *c)
 	case VMT_PROG_JCC:
 		if (disable_sync(c, true, 0))
 			return;
-		taken = below(c, 3) == 0;
+		taken = is_taken(c, i->ip);
 		w->at = taken ? i->target : w->at + 1;
 		send_bit(c, taken);
 		return;
@@ -432,7 +452,7 @@ static void run(struct cpu *c)
 	case VMT_PROG_JMP_INDIRECT:
 	case VMT_PROG_SYSCALL:
 	case VMT_PROG_IRET:
-		to = some_function(c, w);
+		to = indirect_target(c, w);
 		if (disable_sync(c, false, w->prog.insns[to].ip))
 			return;
 		if (i->class == VMT_PROG_CALL_INDIRECT)
