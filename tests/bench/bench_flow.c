@@ -50,6 +50,7 @@ static const struct row {
 	    .ret_compression = true,
 	    .interrupt = 100,
 	    .disable = 20,
+	    .pgd_has_ip = true,
 	    .psb = 20 } },
 };
 

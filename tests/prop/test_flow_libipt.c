@@ -2,8 +2,9 @@
 /*
  * The flow of random programs against libipt's instruction decoder and block decoder. What libipt's
  * reading of the manual lacks is left out: Event Trace, code by VMCS, returns that do not go to
- * their call (libipt leaves the call on its stack), code that changes. Without libipt's header at
- * build time the tests are skipped.
+ * their call (libipt leaves the call on its stack), code that changes, losses (libipt goes on as
+ * far as the code needs no packet), TIP.PGD without an IP at a conditional branch. Without libipt's
+ * header at build time the tests are skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,14 +145,14 @@ static void branches_alone(void **state)
 	}
 }
 
-static void interrupts_losses_and_filters(void **state)
+static void interrupts_and_filters(void **state)
 {
 	struct vmt_flowgen_options o = plain;
 
 	(void)state;
 	o.interrupt = 500;
-	o.overflow = 100;
 	o.disable = 300;
+	o.pgd_has_ip = true;
 	for (o.seed = 1; o.seed <= 20; o.seed++)
 		run(&o);
 }
@@ -160,7 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(branches_alone),
-		cmocka_unit_test(interrupts_losses_and_filters),
+		cmocka_unit_test(interrupts_and_filters),
 	};
 
 	return cmocka_run_group_tests_name("flow against libipt", tests, NULL, NULL);

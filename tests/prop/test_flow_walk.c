@@ -162,6 +162,7 @@ static void interrupts_and_losses(void **state)
 	for (o.seed = 1; o.seed <= 30; o.seed++) {
 		o.event_trace = o.seed & 1;
 		o.deferred_tips = o.seed & 2;
+		o.pgd_has_ip = o.seed & 8;
 		run(&o, o.seed & 4 ? 7 : SIZE_MAX);
 	}
 }

@@ -245,7 +245,7 @@ static void overflow(struct cpu *c)
 	c->tnt = c->nr_tnt = c->nr_held = 0;
 	c->out->nr_truth = c->pending = c->confirmed;
 	vmt_ptenc_ovf(c->e);
-	fup(c);
+	vmt_ptenc_ip(c->e, VMT_PTENC_FUP, VMT_PTENC_SIGN_48, ip_of(now(c)));
 	c->nr_stack = 0;
 	c->out->overflows++;
 }
@@ -277,11 +277,11 @@ static bool ran_lately(const struct cpu *c, uint64_t ip)
 /* The branch that has just been recorded leaves the filter. */
 static bool disable_sync(struct cpu *c, bool conditional, uint64_t to)
 {
-	if (!chance(c, c->o->disable) || (!conditional && ran_lately(c, to)))
+	if (!chance(c, c->o->disable) || ran_lately(c, to))
 		return false;
 	flush(c);
-	vmt_ptenc_ip(c->e, VMT_PTENC_TIP_PGD, conditional ? VMT_PTENC_SUPPRESSED : VMT_PTENC_AUTO,
-		     to);
+	vmt_ptenc_ip(c->e, VMT_PTENC_TIP_PGD,
+		     conditional && !c->o->pgd_has_ip ? VMT_PTENC_SUPPRESSED : VMT_PTENC_AUTO, to);
 	c->confirmed = c->out->nr_truth;
 	enable(c);
 	return true;
@@ -426,7 +426,7 @@ static void run(struct cpu *c)
 	record(c, i);
 	switch (i->class) {
 	case VMT_PROG_JCC:
-		if (disable_sync(c, true, 0))
+		if (disable_sync(c, true, target->ip))
 			return;
 		taken = is_taken(c, i->ip);
 		w->at = taken ? i->target : w->at + 1;

@@ -25,8 +25,9 @@ struct vmt_flowgen_options {
 	bool deferred_tips;	/* TIPs are held back while a TNT fills */
 	bool ret_compression;
 	bool event_trace;
-	bool habits;   /* most branches go one way most of the time, as those of real programs */
-	bool versions; /* the host's code is patched now and then */
+	bool habits;	 /* most branches go one way most of the time, as those of real programs */
+	bool pgd_has_ip; /* also where a conditional branch leaves a filter */
+	bool versions;	 /* the host's code is patched now and then */
 	/* Chances, in 100000 at each instruction. */
 	unsigned int interrupt, psb, overflow, disable, mismatch /* of 100000 returns */;
 };
