@@ -7,18 +7,21 @@
 #include "decode/insn/insn.h"
 
 /*
- * The word of an opcode holds all that its length and class need. A word without a bit above
- * VMT_W_PLAIN needs nothing else: the fast path.
+ * The word of an opcode holds all that its length and class need.
  *
  *   bits 0..3    enum vmt_w_imm                    bits 4..7    enum vmt_insn_class
  *   bit 8        a ModRM byte follows              bits 9..16   when it is #UD
- *   bits 19..23  enum vmt_w_kind                   bits 24..31  enum vmt_w_sub
+ *   bits 19..23  enum vmt_w_kind                   bits 24..31  enum vmt_w_sub, or lengths
+ *
+ * In a word of the maps that has no subtable, bits 24..27 are the bytes of its immediate in 64-bit
+ * mode without prefixes, and bits 28..31 with REX.W.
  */
 enum vmt_w_imm {
 	VMT_W_NONE,
 	VMT_W_I8,
 	VMT_W_I16,
-	VMT_W_I24,   /* ENTER: 16 and 8 bits */
+	VMT_W_I24, /* ENTER: 16 and 8 bits */
+	VMT_W_I32,
 	VMT_W_IZ,    /* 16 or 32 bits by operand size */
 	VMT_W_IV,    /* 16, 32 or 64 bits by operand size: MOV B8..BF */
 	VMT_W_MOFFS, /* 16, 32 or 64 bits by address size: MOV A0..A3 */
@@ -32,7 +35,6 @@ enum vmt_w_imm {
 #define VMT_W_CLASS_SHIFT 4
 #define VMT_W_CLASS_MASK  0xfu
 #define VMT_W_MODRM	  (1u << 8)
-#define VMT_W_PLAIN	  ((1u << 9) - 1)
 #define VMT_W_NOT64	  (1u << 9)  /* in 64-bit mode */
 #define VMT_W_ONLY64	  (1u << 10) /* outside 64-bit mode */
 #define VMT_W_MEMORY	  (1u << 11) /* with a register as ModRM.rm */
@@ -42,9 +44,18 @@ enum vmt_w_imm {
 #define VMT_W_NO_66	  (1u << 14)
 #define VMT_W_NO_F3	  (1u << 15)
 #define VMT_W_NO_F2	  (1u << 16)
+#define VMT_W_NO_MASK	  (0xfu << VMT_W_NO_SHIFT)
 #define VMT_W_KIND_SHIFT  19
 #define VMT_W_KIND_MASK	  0x1fu
 #define VMT_W_SUB_SHIFT	  24
+#define VMT_W_LEN_SHIFT	  24
+#define VMT_W_LEN_MASK	  0xfu
+#define VMT_W_IMM(kind, bytes, bytes_rex_w)                                                        \
+	((uint32_t)VMT_W_##kind | (uint32_t)(bytes) << VMT_W_LEN_SHIFT |                           \
+	 (uint32_t)(bytes_rex_w) << (VMT_W_LEN_SHIFT + 4))
+/* What the fast path of 64-bit code without prefixes leaves to the slow one. */
+#define VMT_W_SLOW                                                                                 \
+	(VMT_W_NOT64 | VMT_W_REGISTER | VMT_W_NO_NP | VMT_W_KIND_MASK << VMT_W_KIND_SHIFT)
 
 enum vmt_w_kind {
 	VMT_W_OP,
@@ -121,10 +132,15 @@ enum vmt_w_sub {
 	VMT_SUB_COUNT,
 };
 
-extern const uint32_t vmt_insn_map_one[256];
-extern const uint32_t vmt_insn_map_0f[256];
-extern const uint32_t vmt_insn_map_0f38[256];
-extern const uint32_t vmt_insn_map_0f3a[256];
+enum vmt_map {
+	VMT_MAP_ONE,
+	VMT_MAP_0F,
+	VMT_MAP_0F38,
+	VMT_MAP_0F3A,
+	VMT_MAP_COUNT,
+};
+
+extern const uint32_t vmt_insn_map[VMT_MAP_COUNT][256];
 extern const uint32_t vmt_insn_sub[VMT_SUB_COUNT][16];
 
 /* Opcodes behind VEX, EVEX and XOP by map. */
