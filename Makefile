@@ -21,10 +21,10 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' "$(1)" "$(2)")
 WARN := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wcast-qual -Wvla -Wformat=2 -Wundef -Wpointer-arith
 WERROR ?= -Werror
-PKGS := libvirt libvirt-qemu libxml-2.0 libzstd jansson libxxhash
+PKGS := libvirt libvirt-qemu libxml-2.0 libzstd jansson libxxhash libelf
 # Empty before `make deps` has run; the compiler then names the missing header.
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null || echo -lvirt -lvirt-qemu -lxml2 -lzstd -ljansson)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null || echo -lvirt -lvirt-qemu -lxml2 -lzstd -ljansson -lelf)
 ifeq ($(SAN),1)
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
