@@ -793,13 +793,60 @@ void flow_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
 	f->skipped = true;
 }
 
+/* A PAD or TNT at the reader; false: it is another packet, or stands not whole. */
+static inline bool plain_tnt(struct vmt_flow *f, struct vmt_pt_reader *r)
+{
+	const unsigned int byte = *r->pos;
+	unsigned int len = 1, top;
+	uint64_t bits = byte >> 1;
+
+	if (byte == 0x02) {
+		if (r->end - r->pos < 8 || r->pos[1] != 0xa3)
+			return false;
+		memcpy(&bits, r->pos, 8);
+		bits >>= 16;
+		len = 8;
+	}
+	if (bits <= 1) {
+		r->pos += !byte; /* PAD */
+		return !byte;
+	}
+	top = 63u - (unsigned int)__builtin_clzll(bits);
+	if (f->nr_tnt + top > 64)
+		return false;
+	r->pos += len;
+	f->tnt = f->tnt << top | (bits & ((UINT64_C(1) << top) - 1));
+	f->nr_tnt += top;
+	flow_spend_tnt(f);
+	return true;
+}
+
+/* A TIP at the reader whose IP can be rebuilt. */
+static inline bool plain_tip(struct vmt_flow *f, struct vmt_pt_reader *r)
+{
+	static const uint8_t payload[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
+	const unsigned int byte = *r->pos, n = payload[byte >> 5];
+	uint64_t ip = 0;
+
+	if ((byte & 0x1f) != 0x0d || !n || !r->last_ip_known || r->end - r->pos < 1 + (ptrdiff_t)n)
+		return false;
+	memcpy(&ip, r->pos + 1, n);
+	if (byte >> 5 == 3)
+		ip = (uint64_t)((int64_t)(ip << 16) >> 16);
+	else if (n < 8)
+		ip |= r->last_ip & UINT64_MAX << (8 * n);
+	r->last_ip = ip;
+	r->pos += 1 + n;
+	sync_tip(f, ip, NULL);
+	return true;
+}
+
 /*
  * The many TNT and TIP packets between all others, taken from their bytes at once. What is not
  * plain stays for flow_packet: packets that something waits for, IPs that cannot be rebuilt.
  */
 size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *r, const uint8_t *limit)
 {
-	static const uint8_t payload[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
 	struct vmt_flow *f = context;
 	const uint8_t *const begin = r->pos;
 	size_t packets = 0;
@@ -810,37 +857,9 @@ size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *r, co
 	f->state.has_tsc = f->clock->known;
 	f->state.tsc = f->clock->tsc;
 	for (; r->pos < limit && f->phase == FLOW_ON && !f->pending; packets++) {
-		const unsigned int byte = *r->pos;
-
 		f->state.offset = offset + (uint64_t)(r->pos - begin);
-		if (!(byte & 1)) {
-			const unsigned int top = 31u - (unsigned int)__builtin_clz(byte | 1);
-
-			if (byte == 0x02 || f->nr_tnt + top > 64)
-				break;
-			r->pos++;
-			if (!byte) /* PAD */
-				continue;
-			f->tnt = f->tnt << (top - 1) | (byte & ((1u << top) - 1)) >> 1;
-			f->nr_tnt += top - 1;
-			flow_spend_tnt(f);
-		} else if ((byte & 0x1f) == 0x0d) {
-			const unsigned int n = payload[byte >> 5];
-			uint64_t ip = 0;
-
-			if (!n || !r->last_ip_known || r->end - r->pos < 1 + (ptrdiff_t)n)
-				break;
-			memcpy(&ip, r->pos + 1, n);
-			if (byte >> 5 == 3)
-				ip = (uint64_t)((int64_t)(ip << 16) >> 16);
-			else if (n < 8)
-				ip |= r->last_ip & UINT64_MAX << (8 * n);
-			r->last_ip = ip;
-			r->pos += 1 + n;
-			sync_tip(f, ip, NULL);
-		} else {
+		if (!(*r->pos & 1 ? plain_tip(f, r) : plain_tnt(f, r)))
 			break;
-		}
 	}
 	return packets;
 }
