@@ -253,6 +253,7 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 		return 0;
 	case VMT_ITEM_AUX:
 	case VMT_ITEM_VCPU_LINK:
+	case VMT_ITEM_USER:
 	case VMT_ITEM_VCPU_TSC:
 		return 0; /* read by their own users */
 	}
