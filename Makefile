@@ -84,7 +84,7 @@ $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
-.PHONY: all demo check check-unit check-labs lint format-check format check-layers check-docs bench \
+.PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
 all: $(O)/vmtrace man
 
@@ -119,6 +119,14 @@ test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(TOOLS)
 check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
 	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-mutation
+
+# The programs that read fixtures must notice each planted fault.
+MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o)
+check-mutation: $(TEST_BIN)
+	@MUTATE_CC='$(CC) $(ALL_CFLAGS) -UVMT_VERSION' \
+		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
+		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
 check-labs: all
 	@$(srcdir)/tests/tools/deps.sh labs
@@ -169,6 +177,6 @@ dist:
 clean:
 	rm -rf $(O) $(O)-san $(O)-cov
 help:
-	@echo "all demo check check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
+	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
