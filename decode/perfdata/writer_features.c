@@ -179,7 +179,8 @@ static void event_name(const struct vmt_perfdata_writer *w, const struct vmt_rin
 	}
 	for (size_t i = 0; attr->type == PERF_TRACEPOINT && i < w->nr_formats; i++) {
 		if (w->formats[i].id == attr->config)
-			snprintf(name, EVENT_NAME_MAX, "%s:%s", w->formats[i].system, w->formats[i].name);
+			snprintf(name, EVENT_NAME_MAX, "%s:%s", w->formats[i].system,
+				 w->formats[i].name);
 	}
 }
 
