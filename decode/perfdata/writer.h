@@ -62,6 +62,7 @@ enum vmt_perfdata_feature { /* HEADER_* of tools/perf/util/header.h */
 			    VMT_PERFDATA_OSRELEASE = 4,
 			    VMT_PERFDATA_VERSION = 5,
 			    VMT_PERFDATA_ARCH = 6,
+			    VMT_PERFDATA_CPUDESC = 8,
 			    VMT_PERFDATA_CPUID = 9,
 			    VMT_PERFDATA_EVENT_DESC = 12,
 			    VMT_PERFDATA_PMU_MAPPINGS = 16,

@@ -107,8 +107,9 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 	return err ? vmt_cli_fail(&diag) : VMT_STATUS_OK;
 }
 
-static struct vmt_input_pt bare_stream(const struct vmt_pt_cli *pt)
+struct vmt_input_pt vmt_feed_bare_stream(const struct vmt_cli *cli)
 {
+	const struct vmt_pt_cli *pt = &cli->pt;
 	struct vmt_input_pt in = {
 		.cpu = pt->cpu,
 		.clock = pt->clock,
@@ -129,7 +130,7 @@ int vmt_feed_input(struct vmt_feed *feed)
 	struct vmt_diag diag = { 0 };
 
 	if (cli->pt.raw) {
-		feed->pt = bare_stream(&cli->pt);
+		feed->pt = vmt_feed_bare_stream(cli);
 		options.pt = &feed->pt;
 	}
 	/* What is left out by type is not looked at by time, domain and vCPU. */

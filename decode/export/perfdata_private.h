@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_EXPORT_PERFDATA_PRIVATE_H
+#define VMT_EXPORT_PERFDATA_PRIVATE_H
+
+#include "decode/export/perfdata.h"
+#include "decode/perfdata/perfdata.h"
+#include "decode/store/store.h"
+
+#define EXPORT_CHUNK (64u << 10)
+
+/* An area on its way: what did not fill 8 bytes waits for the extent that follows. */
+struct export_area {
+	uint8_t rest[8];
+	size_t nr_rest;
+	uint64_t offset;    /* of the next byte in the area's stream */
+	uint64_t reference; /* of the rest */
+};
+
+/* Exactly one of store and perf is set. */
+struct vmt_perfdata_export {
+	struct vmt_store_reader *store;
+	struct vmt_perfdata *perf;
+	struct vmt_perfdata_writer *w;
+	struct vmt_perfdata_totals *totals;
+	struct vmt_diag *diag;
+	struct vmt_ring_set *ring; /* to tell the time of a record */
+	uint64_t last_ns;
+	bool has_time_conv, has_pt_info;
+	bool has_sched_switch, has_switch_records;
+	uint64_t next_id; /* above every id so far */
+	const struct vmt_aux_index *index;
+	struct export_area *areas; /* as many as index->areas */
+	uint8_t chunk[EXPORT_CHUNK];
+};
+
+/* perfdata_session.c: what perf's features have of a session document. */
+int export_session(struct vmt_perfdata_export *e, const uint8_t *json, size_t len);
+
+/* CPUID as perf writes it; family 0: only the vendor. */
+int export_cpuid(struct vmt_perfdata_writer *w, const char *vendor, unsigned int family,
+		 unsigned int model, unsigned int stepping, struct vmt_diag *diag);
+
+/* perfdata_aux.c: trace that an index holds. */
+int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item);
+/* What waits for an extent that does not come. */
+int export_rests(struct vmt_perfdata_export *e);
+
+/* perfdata_raw.c: a bare stream. */
+int export_raw(struct vmt_reader *reader, const struct vmt_input_pt *pt,
+	       struct vmt_perfdata_writer *w, struct vmt_perfdata_totals *totals,
+	       struct vmt_diag *diag);
+
+#endif
