@@ -129,15 +129,20 @@ static bool add_system(const struct vmt_perfdata_writer *w, struct writer_bytes 
 	return good;
 }
 
-/* Magic, version, byte order, size of a long and of a page; header texts that perf does without. */
+/* Magic, version, byte order, size of a long and of a page; perf wants to see a page's layout. */
 static bool add_tracing_head(struct writer_bytes *b)
 {
 	static const uint8_t head[] = "\x17\x08\x44tracing0.6\0\0\x08";
 	static const char page[] = "header_page", event[] = "header_event";
+	static const char layout[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+				     "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+				     "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+				     "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
 
 	return writer_add(b, head, sizeof(head) - 1) && writer_add_u32(b, 4096) &&
-	       writer_add(b, page, sizeof(page)) && writer_add_u64(b, 0) &&
-	       writer_add(b, event, sizeof(event)) && writer_add_u64(b, 0) && writer_add_u32(b, 0);
+	       writer_add(b, page, sizeof(page)) && writer_add_u64(b, sizeof(layout) - 1) &&
+	       writer_add(b, layout, sizeof(layout) - 1) && writer_add(b, event, sizeof(event)) &&
+	       writer_add_u64(b, 0) && writer_add_u32(b, 0);
 }
 
 static bool make_tracing(const struct vmt_perfdata_writer *w, struct writer_bytes *b)
