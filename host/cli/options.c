@@ -259,6 +259,8 @@ static const struct vmt_option_row rows[] = {
 	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
 	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),
 	  0, NULL },
+	{ "cpu", 0, "N", "only the packets of this host CPU", NULL, VMT_OPT_U64, AT(pt.only_cpu),
+	  AT(pt.has_only_cpu), NULL },
 	{ "block", 0, "CONTEXT", "PEBS block that is open at the start: none, blk4, blk8",
 	  "none blk4 blk8", CUSTOM(vmt_pt_read_block) },
 	{ "cpu-id", 0, "F/M/S", "processor, as 6/0x55/4: chooses the errata", NULL,
