@@ -46,8 +46,9 @@ struct vmt_item {
 	const char *system;
 	/* VMT_ITEM_AUX: read through the source's struct vmt_aux_index */
 	const struct vmt_aux_extent *aux;
-	uint32_t aux_idx, aux_cpu;
-	uint32_t aux_tid; /* as the source has it, UINT32_MAX: any; an area of a CPU has none */
+	uint32_t aux_idx, aux_cpu, aux_tid; /* of its area */
+	uint32_t
+		aux_thread; /* perf.data: the record's tid, UINT32_MAX: any; a CPU's may have one */
 	/* VMT_ITEM_LOSS: bytes of the input that were skipped, or records that were never written
 	 */
 	uint64_t lost_bytes;

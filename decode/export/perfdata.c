@@ -12,12 +12,7 @@
 #include "decode/base/cursor.h"
 #include "decode/export/perfdata_private.h"
 
-#define FLAG_SAMPLE_ID_ALL  (UINT64_C(1) << 18)
-#define FLAG_EXCLUDE_HOST   (UINT64_C(1) << 19)
 #define FLAG_CONTEXT_SWITCH (UINT64_C(1) << 26)
-#define SAMPLE_DUMMY	    UINT64_C(0x10087) /* IP|TID|TIME|CPU|IDENTIFIER */
-#define SOFTWARE	    1u
-#define SOFTWARE_DUMMY	    9u
 #define USER_HEADER_FEATURE 80u
 
 static int no_memory(struct vmt_diag *diag)
@@ -71,39 +66,6 @@ static int take_anchors(struct vmt_perfdata_export *e, const struct vmt_item *it
 	return 0;
 }
 
-/*
- * perf knows a vCPU by an event of the guest, which has an id a vCPU: one that counts nothing, as
- * perf inject makes it.
- */
-static int take_links(struct vmt_perfdata_export *e, const struct vmt_item *item)
-{
-	const struct vmt_ring_attr dummy = { .type = SOFTWARE,
-					     .config = SOFTWARE_DUMMY,
-					     .sample_type = SAMPLE_DUMMY,
-					     .flags = FLAG_SAMPLE_ID_ALL | FLAG_EXCLUDE_HOST |
-						      FLAG_CONTEXT_SWITCH };
-	int err = 0;
-
-	for (size_t at = 0; !err && at + sizeof(struct vmt_vcpu_link) <= item->len;
-	     at += sizeof(struct vmt_vcpu_link)) {
-		const struct vmt_perfdata_event event = { .attr = &dummy,
-							  .ids = &e->next_id,
-							  .nr_ids = 1 };
-		struct vmt_perfdata_id id = { .id = e->next_id, .cpu = -1 };
-		struct vmt_vcpu_link link;
-
-		memcpy(&link, item->data + at, sizeof(link));
-		id.tid = link.tid;
-		id.machine_pid = link.machine_pid;
-		id.vcpu = link.vcpu;
-		err = vmt_perfdata_attr(e->w, &event, e->diag);
-		if (!err)
-			err = vmt_perfdata_id_index(e->w, &id, 1, e->diag);
-		e->next_id++;
-	}
-	return err;
-}
-
 /* ---- records ---- */
 
 /* Counts whole records and keeps the time of the last one. */
@@ -128,8 +90,10 @@ static void count_records(struct vmt_perfdata_export *e, const struct vmt_item *
 
 static int take_records(struct vmt_perfdata_export *e, const struct vmt_item *item)
 {
+	int err = export_names(e);
+
 	count_records(e, item);
-	return vmt_perfdata_records(e->w, item->data, item->len, e->diag);
+	return err ? err : vmt_perfdata_records(e->w, item->data, item->len, e->diag);
 }
 
 static int take_user(struct vmt_perfdata_export *e, const struct vmt_item *item)
@@ -177,10 +141,9 @@ static int take_item(struct vmt_perfdata_export *e, const struct vmt_item *item)
 		return take_loss(e, item);
 	case VMT_ITEM_AUX:
 		return export_extent(e, item);
-	case VMT_ITEM_VCPU_LINK:
-		return take_links(e, item);
 	case VMT_ITEM_USER:
 		return take_user(e, item);
+	case VMT_ITEM_VCPU_LINK: /* of a perf.data, whose ID_INDEX is passed on */
 	case VMT_ITEM_VCPU_TSC:
 	case VMT_ITEM_MARK:
 	case VMT_ITEM_END:
@@ -291,6 +254,7 @@ static int export_capture(struct vmt_reader *reader, struct vmt_perfdata_writer 
 	vmt_perfdata_close(e->perf);
 	vmt_ring_set_free(e->ring);
 	free(e->areas);
+	free(e->threads);
 	free(e);
 	return err;
 }

@@ -11,9 +11,8 @@
 
 static int order(const struct vmt_aux_area *area, const struct vmt_item *item)
 {
-	const bool has_tid = item->aux_cpu == VMT_AUX_NO_CPU && item->aux_tid != UINT32_MAX;
 	const uint32_t a[] = { area->idx, area->cpu, area->tid };
-	const uint32_t b[] = { item->aux_idx, item->aux_cpu, has_tid ? item->aux_tid : 0 };
+	const uint32_t b[] = { item->aux_idx, item->aux_cpu, item->aux_tid };
 
 	for (size_t i = 0; i < 3; i++) {
 		if (a[i] != b[i])
@@ -161,7 +160,7 @@ static int put_extent(struct vmt_perfdata_export *e, size_t i, const struct vmt_
 	if (rest == all)
 		return add_to_rest(e, a, extent);
 	aux.size = all - rest;
-	aux.tid = item->aux_tid;
+	aux.tid = item->aux_thread;
 	aux.offset = extent->aux_offset - a->nr_rest;
 	aux.reference = extent->reference;
 	err = vmt_perfdata_aux_begin(e->w, &aux, e->diag);
@@ -183,8 +182,7 @@ int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item)
 	size_t i;
 	int err;
 
-	if (!e->index)
-		e->index = vmt_perfdata_aux(e->perf);
+	e->index = e->perf ? vmt_perfdata_aux(e->perf) : vmt_store_aux_index(e->store);
 	if (!e->areas && e->index->nr_areas) {
 		e->areas = calloc(e->index->nr_areas, sizeof(*e->areas));
 		if (!e->areas)
@@ -198,6 +196,8 @@ int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item)
 	}
 	a = &e->areas[i];
 	err = put_info(e);
+	if (!err)
+		err = export_links(e);
 	if (!err && (a->offset != item->aux->aux_offset || item->aux->handle & VMT_AUX_RESTART))
 		err = put_rest(e, i);
 	return err ? err : put_extent(e, i, item);

@@ -16,6 +16,18 @@ struct export_area {
 	uint64_t reference; /* of the rest */
 };
 
+/* A thread that session documents name. */
+struct export_thread {
+	uint32_t pid, tid;
+	bool is_vcpu;
+	uint32_t vcpu;
+	bool linked; /* in an ID_INDEX */
+	bool told;   /* in a COMM record, or it has no name */
+	char name[16];
+};
+
+#define EXPORT_THREADS_MAX 4096u /* more get no name */
+
 /* Exactly one of store and perf is set. */
 struct vmt_perfdata_export {
 	struct vmt_store_reader *store;
@@ -28,6 +40,9 @@ struct vmt_perfdata_export {
 	bool has_time_conv, has_pt_info;
 	bool has_sched_switch, has_switch_records;
 	uint64_t next_id; /* above every id so far */
+	struct export_thread *threads;
+	size_t nr_threads, cap_threads;
+	bool has_new_threads;
 	const struct vmt_aux_index *index;
 	struct export_area *areas; /* as many as index->areas */
 	uint8_t chunk[EXPORT_CHUNK];
@@ -35,6 +50,11 @@ struct vmt_perfdata_export {
 
 /* perfdata_session.c: what perf's features have of a session document. */
 int export_session(struct vmt_perfdata_export *e, const uint8_t *json, size_t len);
+
+/* COMM records of the threads that are new; before any record that they wrote. */
+int export_names(struct vmt_perfdata_export *e);
+/* vCPU threads that are new, for who follows trace into a guest. */
+int export_links(struct vmt_perfdata_export *e);
 
 /* CPUID as perf writes it; family 0: only the vendor. */
 int export_cpuid(struct vmt_perfdata_writer *w, const char *vendor, unsigned int family,

@@ -156,7 +156,8 @@ static int take_trace(struct vmt_perfdata *p, const struct vmt_aux_area *area,
 	item->aux = &p->extent;
 	item->aux_idx = area->idx;
 	item->aux_cpu = area->cpu;
-	item->aux_tid = p->extent_tid;
+	item->aux_tid = area->tid;
+	item->aux_thread = p->extent_thread;
 	return 1;
 }
 
@@ -175,7 +176,7 @@ int perf_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t len, str
 	area.idx = vmt_cursor_u32(&c);
 	area.tid = vmt_cursor_u32(&c);
 	area.cpu = vmt_cursor_u32(&c);
-	p->extent_tid = area.tid;
+	p->extent_thread = area.tid;
 	if (area.cpu != VMT_AUX_NO_CPU || area.tid == UINT32_MAX)
 		area.tid = 0;
 	perf_loss_item(p, item, "auxtrace", 0);

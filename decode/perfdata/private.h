@@ -108,10 +108,10 @@ struct vmt_perfdata {
 	uint64_t mtc_bit, mtc_freq_bits; /* of the config, as AUXTRACE_INFO names them */
 	char *filter;			 /* aux.info.filter */
 	struct vmt_aux_extent extent;
-	uint32_t extent_tid;	     /* of the VMT_ITEM_AUX before */
-	struct vmt_vcpu_link *links; /* of the VMT_ITEM_VCPU_LINK before */
-	uint64_t spool_lost;	     /* bytes of a pipe that found no room; counted, to be told */
-	bool tell_limit;	     /* aux.lost_bytes are to be told */
+	uint32_t extent_thread; /* tid of its record */ /* of the VMT_ITEM_AUX before */
+	struct vmt_vcpu_link *links;			/* of the VMT_ITEM_VCPU_LINK before */
+	uint64_t spool_lost; /* bytes of a pipe that found no room; counted, to be told */
+	bool tell_limit;     /* aux.lost_bytes are to be told */
 };
 
 /* ---- header.c: file mode ---- */

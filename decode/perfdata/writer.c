@@ -20,6 +20,7 @@
 #define SAMPLE_CPU	  (UINT64_C(1) << 7)
 #define SAMPLE_STREAM_ID  (UINT64_C(1) << 9)
 #define SAMPLE_IDENTIFIER (UINT64_C(1) << 16)
+#define TRAILER_MAX	  6u
 
 int writer_no_memory(struct vmt_diag *diag)
 {
@@ -300,18 +301,25 @@ int vmt_perfdata_round(struct vmt_perfdata_writer *w, struct vmt_diag *diag)
 	return writer_put(w, &record, sizeof(record), diag);
 }
 
+/* Whose record it is. */
+struct owner {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+};
+
 /* The trailer of a record that is no sample (sample_id_all), in the order of the kernel. */
-static size_t trailer(const struct writer_event *e, uint64_t time_ns, uint64_t *words)
+static size_t trailer(const struct writer_event *e, const struct owner *who, uint64_t *words)
 {
+	const uint64_t id = e->nr_ids ? e->ids[0] : 0;
 	const struct {
 		uint64_t bit, value;
 	} members[] = {
-		{ SAMPLE_TID, 0 },
-		{ SAMPLE_TIME, time_ns },
-		{ SAMPLE_ID, e->nr_ids ? e->ids[0] : 0 },
-		{ SAMPLE_STREAM_ID, e->nr_ids ? e->ids[0] : 0 },
+		{ SAMPLE_TID, who->pid | (uint64_t)who->tid << 32 },
+		{ SAMPLE_TIME, who->time_ns },
+		{ SAMPLE_ID, id },
+		{ SAMPLE_STREAM_ID, id },
 		{ SAMPLE_CPU, UINT32_MAX },
-		{ SAMPLE_IDENTIFIER, e->nr_ids ? e->ids[0] : 0 },
+		{ SAMPLE_IDENTIFIER, id },
 	};
 	size_t n = 0;
 
@@ -327,15 +335,32 @@ static size_t trailer(const struct writer_event *e, uint64_t time_ns, uint64_t *
 int vmt_perfdata_lost(struct vmt_perfdata_writer *w, uint64_t lost, uint64_t time_ns,
 		      struct vmt_diag *diag)
 {
-	uint64_t record[9];
+	const struct owner who = { .time_ns = time_ns };
+	uint64_t record[3 + TRAILER_MAX];
 	size_t words;
 
 	if (!w->nr_events)
 		return 0;
-	words = 3 + trailer(&w->events[0], time_ns, record + 3);
+	words = 3 + trailer(&w->events[0], &who, record + 3);
 	record[0] = VMT_RING_LOST | (uint64_t)(8 * words) << 48;
 	record[1] = w->events[0].nr_ids ? w->events[0].ids[0] : 0;
 	record[2] = lost;
+	return writer_put(w, record, 8 * words, diag);
+}
+
+int vmt_perfdata_comm(struct vmt_perfdata_writer *w, uint32_t pid, uint32_t tid, const char *name,
+		      struct vmt_diag *diag)
+{
+	const struct owner who = { .pid = pid, .tid = tid };
+	uint64_t record[4 + TRAILER_MAX] = { 0 };
+	size_t words;
+
+	if (!w->nr_events)
+		return 0;
+	words = 4 + trailer(&w->events[0], &who, record + 4);
+	record[0] = VMT_RING_COMM | (uint64_t)(8 * words) << 48;
+	record[1] = pid | (uint64_t)tid << 32;
+	memcpy(record + 2, name, strnlen(name, 15));
 	return writer_put(w, record, 8 * words, diag);
 }
 

@@ -94,6 +94,11 @@ int vmt_perfdata_round(struct vmt_perfdata_writer *w, struct vmt_diag *diag);
 int vmt_perfdata_lost(struct vmt_perfdata_writer *w, uint64_t lost, uint64_t time_ns,
 		      struct vmt_diag *diag);
 
+/* COMM at the beginning of time, with the same trailer: a thread's name, of which 15 bytes count.
+ */
+int vmt_perfdata_comm(struct vmt_perfdata_writer *w, uint32_t pid, uint32_t tid, const char *name,
+		      struct vmt_diag *diag);
+
 /* TSC -> perf clock, as in perf's mmap page. */
 int vmt_perfdata_time_conv(struct vmt_perfdata_writer *w, uint16_t shift, uint32_t mult,
 			   uint64_t zero, struct vmt_diag *diag);
