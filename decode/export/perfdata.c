@@ -209,6 +209,18 @@ static int open_source(struct vmt_perfdata_export *e, struct vmt_reader *reader)
 	return vmt_store_open(&e->store, reader, e->diag);
 }
 
+/* The processor as session and trace tell it. */
+static int put_cpuid(struct vmt_perfdata_export *e)
+{
+	const struct vmt_pt_info *info = e->index ? &e->index->info : NULL;
+
+	if (!e->vendor[0])
+		return 0;
+	if (!info || !info->has_cpu_id)
+		return export_cpuid(e->w, e->vendor, 0, 0, 0, e->diag);
+	return export_cpuid(e->w, e->vendor, info->family, info->model, info->stepping, e->diag);
+}
+
 static int run(struct vmt_perfdata_export *e)
 {
 	struct vmt_item item;
@@ -222,6 +234,8 @@ static int run(struct vmt_perfdata_export *e)
 	}
 	if (!err)
 		err = export_rests(e);
+	if (!err)
+		err = put_cpuid(e);
 	e->totals->ledger = e->store ? vmt_store_ledger(e->store) : vmt_perfdata_ledger(e->perf);
 	return err;
 }

@@ -40,6 +40,7 @@ struct vmt_perfdata_export {
 	bool has_time_conv, has_pt_info;
 	bool has_sched_switch, has_switch_records;
 	uint64_t next_id; /* above every id so far */
+	char vendor[17];  /* of the host's CPUs, empty: not known */
 	struct export_thread *threads;
 	size_t nr_threads, cap_threads;
 	bool has_new_threads;

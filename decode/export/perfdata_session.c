@@ -48,7 +48,6 @@ static int take_host(struct vmt_perfdata_export *e, const json_t *host)
 		{ "kernel", VMT_PERFDATA_OSRELEASE },
 		{ "cpu", VMT_PERFDATA_CPUDESC },
 	};
-	const struct vmt_pt_info *info = e->index ? &e->index->info : NULL;
 	const char *vendor = vendor_of(host);
 	int err = vmt_perfdata_feature_text(e->w, VMT_PERFDATA_ARCH, "x86_64", e->diag);
 
@@ -61,12 +60,9 @@ static int take_host(struct vmt_perfdata_export *e, const json_t *host)
 		snprintf(text, sizeof(text), "%s", value);
 		err = vmt_perfdata_feature_text(e->w, rows[i].feature, text, e->diag);
 	}
-	if (err || !vendor)
-		return err;
-	if (info && info->has_cpu_id)
-		return export_cpuid(e->w, vendor, info->family, info->model, info->stepping,
-				    e->diag);
-	return export_cpuid(e->w, vendor, 0, 0, 0, e->diag);
+	if (vendor)
+		snprintf(e->vendor, sizeof(e->vendor), "%s", vendor);
+	return err;
 }
 
 /* ---- threads ---- */
