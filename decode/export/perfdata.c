@@ -233,8 +233,6 @@ static int run(struct vmt_perfdata_export *e)
 			return err;
 	}
 	if (!err)
-		err = export_rests(e);
-	if (!err)
 		err = put_cpuid(e);
 	e->totals->ledger = e->store ? vmt_store_ledger(e->store) : vmt_perfdata_ledger(e->perf);
 	return err;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Trace that stands in a capture. A record of trace is padded to 8 bytes with PAD packets, which
- * may only stand between packets: what an extent has beyond a multiple of 8 is written in front of
- * the next extent of its area, when that follows without a gap.
+ * Trace that stands in a capture. A .vmt holds what was drained in pieces that may part a packet:
+ * pieces that follow each other are written together, when the first one is met. A perf.data
+ * stays as it is. Invariant: of an area, `written` extents are in the output or lost.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,131 +57,100 @@ static int put_info(struct vmt_perfdata_export *e)
 	return vmt_perfdata_pt_info(e->w, info, switches, e->diag);
 }
 
-static struct vmt_perfdata_aux aux_of(const struct vmt_aux_area *area)
+/* Bytes of an extent; fewer when the input has no more. */
+static int copy_extent(struct vmt_perfdata_export *e, struct export_trace *t,
+		       const struct vmt_aux_extent *extent, bool *is_whole)
 {
-	return (struct vmt_perfdata_aux){ .idx = area->idx,
-					  .tid = area->tid ? area->tid : UINT32_MAX,
-					  .cpu = area->cpu };
-}
+	uint64_t copied = 0;
 
-static int put_rest(struct vmt_perfdata_export *e, size_t i)
-{
-	struct export_area *a = &e->areas[i];
-	struct vmt_perfdata_aux aux = aux_of(&e->index->areas[i]);
-	int err;
-
-	if (!a->nr_rest)
-		return 0;
-	aux.size = a->nr_rest;
-	aux.offset = a->offset - a->nr_rest;
-	aux.reference = a->reference;
-	err = vmt_perfdata_aux_begin(e->w, &aux, e->diag);
-	if (!err)
-		err = vmt_perfdata_aux_bytes(e->w, a->rest, a->nr_rest, e->diag);
-	a->nr_rest = 0;
-	return err ? err : vmt_perfdata_aux_end(e->w, e->diag);
-}
-
-/* Copies bytes [0..len) of the extent; fewer when the input has no more. */
-static int copy_bytes(struct vmt_perfdata_export *e, const struct vmt_aux_extent *extent,
-		      uint64_t len, uint64_t *copied)
-{
-	*copied = 0;
-	while (*copied < len) {
-		const uint64_t left = len - *copied;
+	t->aux.reference = extent->reference;
+	while (copied < extent->len) {
+		const uint64_t left = extent->len - copied;
 		const size_t want = left < sizeof(e->chunk) ? (size_t)left : sizeof(e->chunk);
-		struct vmt_diag damage = { 0 };
 		size_t done = 0;
-		int status = e->index->read(e->index->source, extent, *copied, e->chunk, want,
-					    &done, &damage);
-		int err = vmt_perfdata_aux_bytes(e->w, e->chunk, done, e->diag);
+		int status = e->index->read(e->index->source, extent, copied, e->chunk, want, &done,
+					    e->diag);
+		int err = done ? export_trace_bytes(t, e->chunk, done) : 0;
 
-		*copied += done;
+		copied += done;
 		e->totals->trace_bytes += done;
 		if (err)
 			return err;
+		*is_whole = status == 0;
 		if (status == VMT_E_TRUNCATED || status == VMT_E_DAMAGED) {
-			e->totals->lost_trace_bytes += extent->len - *copied;
+			vmt_diag_clear(e->diag);
+			e->totals->lost_trace_bytes += extent->len - copied;
 			return 0;
 		}
-		if (status) {
-			if (e->diag && !e->diag->code)
-				*e->diag = damage;
+		if (status)
 			return status;
-		}
 	}
 	return 0;
 }
 
-/* The bytes behind the last multiple of 8. */
-static int keep_rest(struct vmt_perfdata_export *e, struct export_area *a,
-		     const struct vmt_aux_extent *extent, size_t n)
+static bool follows(const struct vmt_perfdata_export *e, const struct vmt_aux_extent *extent)
 {
-	size_t done = 0;
-	int status = n ? e->index->read(e->index->source, extent, extent->len - n, a->rest, n,
-					&done, NULL)
-		       : 0;
-
-	a->nr_rest = done;
-	a->reference = extent->reference;
-	a->offset = extent->aux_offset + extent->len - n + done;
-	e->totals->trace_bytes += done;
-	e->totals->lost_trace_bytes += n - done;
-	return status == VMT_E_IO || status == VMT_E_NOMEM ? status : 0;
+	return e->store && !e->index->info.snapshot && !(extent[1].handle & VMT_AUX_RESTART) &&
+	       extent[1].aux_offset == extent->aux_offset + extent->len;
 }
 
-/* An extent too short to fill 8 bytes. */
-static int add_to_rest(struct vmt_perfdata_export *e, struct export_area *a,
-		       const struct vmt_aux_extent *extent)
+/* Writes the extents from `from` on that follow each other. Returns their number or an error. */
+static int64_t put_run(struct vmt_perfdata_export *e, const struct vmt_aux_area *area, size_t from,
+		       struct export_trace *t)
 {
-	size_t done = 0;
-	int status = e->index->read(e->index->source, extent, 0, a->rest + a->nr_rest,
-				    (size_t)extent->len, &done, NULL);
+	size_t to = from + 1;
+	bool is_whole = true;
+	int err = 0;
 
-	a->nr_rest += done;
-	a->reference = extent->reference;
-	a->offset = extent->aux_offset + done;
-	e->totals->trace_bytes += done;
-	e->totals->lost_trace_bytes += extent->len - done;
-	return status == VMT_E_IO || status == VMT_E_NOMEM ? status : 0;
+	t->size = area->extents[from].len;
+	for (; to < area->nr_extents && follows(e, &area->extents[to - 1]); to++)
+		t->size += area->extents[to].len;
+	for (size_t i = from; !err && is_whole && i < to; i++) {
+		err = copy_extent(e, t, &area->extents[i], &is_whole);
+		if (!is_whole)
+			to = i + 1;
+	}
+	if (!err)
+		err = export_trace_end(t);
+	return err ? err : (int64_t)(to - from);
 }
 
-static int put_extent(struct vmt_perfdata_export *e, size_t i, const struct vmt_item *item)
+static int put_extents(struct vmt_perfdata_export *e, size_t i, const struct vmt_item *item)
 {
-	const struct vmt_aux_extent *extent = item->aux;
+	const struct vmt_aux_area *area = &e->index->areas[i];
 	struct export_area *a = &e->areas[i];
-	struct vmt_perfdata_aux aux = aux_of(&e->index->areas[i]);
-	/* Snapshots are joined by what they have in common: each stays whole. */
-	const uint64_t all = a->nr_rest + extent->len;
-	const size_t rest = e->index->info.snapshot ? 0 : (size_t)(all % 8);
-	uint64_t copied;
+	struct export_trace t = { .w = e->w,
+				  .diag = e->diag,
+				  .aux = { .offset = item->aux->aux_offset,
+					   .idx = area->idx,
+					   .tid = item->aux_thread,
+					   .cpu = area->cpu },
+				  .keep_whole = e->perf != NULL,
+				  .has_size = true };
+	bool is_whole;
+	int64_t n;
 	int err;
 
-	if (rest == all)
-		return add_to_rest(e, a, extent);
-	aux.size = all - rest;
-	aux.tid = item->aux_thread;
-	aux.offset = extent->aux_offset - a->nr_rest;
-	aux.reference = extent->reference;
-	err = vmt_perfdata_aux_begin(e->w, &aux, e->diag);
-	if (!err)
-		err = vmt_perfdata_aux_bytes(e->w, a->rest, a->nr_rest, e->diag);
-	a->nr_rest = 0;
-	if (!err)
-		err = copy_bytes(e, extent, extent->len - rest, &copied);
-	if (!err)
-		err = vmt_perfdata_aux_end(e->w, e->diag);
-	if (!err && copied == extent->len - rest)
-		err = keep_rest(e, a, extent, rest);
-	return err;
+	if (a->seen++ < a->written)
+		return 0;
+	if (a->seen <= area->nr_extents) {
+		n = put_run(e, area, a->seen - 1, &t);
+		a->written += n > 0 ? (size_t)n : 0;
+		return n < 0 ? (int)n : 0;
+	}
+	/* Behind what the index has: the file was still written to. */
+	t.size = item->aux->len;
+	err = copy_extent(e, &t, item->aux, &is_whole);
+	return err ? err : export_trace_end(&t);
 }
 
 int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item)
 {
-	struct export_area *a;
 	size_t i;
 	int err;
 
+	if (!item->aux->len)
+		return 0;
 	e->index = e->perf ? vmt_perfdata_aux(e->perf) : vmt_store_aux_index(e->store);
 	if (!e->areas && e->index->nr_areas) {
 		e->areas = calloc(e->index->nr_areas, sizeof(*e->areas));
@@ -194,20 +163,8 @@ int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item)
 		e->totals->lost_trace_bytes += item->aux->len;
 		return 0;
 	}
-	a = &e->areas[i];
 	err = put_info(e);
 	if (!err)
 		err = export_links(e);
-	if (!err && (a->offset != item->aux->aux_offset || item->aux->handle & VMT_AUX_RESTART))
-		err = put_rest(e, i);
-	return err ? err : put_extent(e, i, item);
-}
-
-int export_rests(struct vmt_perfdata_export *e)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && e->areas && i < e->index->nr_areas; i++)
-		err = put_rest(e, i);
-	return err;
+	return err ? err : put_extents(e, i, item);
 }

@@ -8,12 +8,26 @@
 
 #define EXPORT_CHUNK (64u << 10)
 
-/* An area on its way: what did not fill 8 bytes waits for the extent that follows. */
+/* Trace that is being written. Zero-initialise, then set w, diag, aux; end it before the next. */
+struct export_trace {
+	struct vmt_perfdata_writer *w;
+	struct vmt_diag *diag;
+	struct vmt_perfdata_aux aux; /* offset: of the next byte; reference: near it */
+	bool keep_whole;	     /* one record, whatever is in it */
+	bool has_size;
+	uint64_t size;	  /* what is left to come, with has_size; may be too much */
+	bool is_open;	  /* a record has begun */
+	uint64_t written; /* of it */
+};
+
+/* At most EXPORT_CHUNK bytes. */
+int export_trace_bytes(struct export_trace *t, const uint8_t *bytes, size_t len);
+int export_trace_end(struct export_trace *t);
+
+/* How far an area's extents are. */
 struct export_area {
-	uint8_t rest[8];
-	size_t nr_rest;
-	uint64_t offset;    /* of the next byte in the area's stream */
-	uint64_t reference; /* of the rest */
+	size_t seen;	/* items */
+	size_t written; /* extents */
 };
 
 /* A thread that session documents name. */
@@ -61,10 +75,11 @@ int export_links(struct vmt_perfdata_export *e);
 int export_cpuid(struct vmt_perfdata_writer *w, const char *vendor, unsigned int family,
 		 unsigned int model, unsigned int stepping, struct vmt_diag *diag);
 
-/* perfdata_aux.c: trace that an index holds. */
+/*
+ * perfdata_aux.c: trace of an AUX item, unless it was written with one before that it follows
+ * without a gap.
+ */
 int export_extent(struct vmt_perfdata_export *e, const struct vmt_item *item);
-/* What waits for an extent that does not come. */
-int export_rests(struct vmt_perfdata_export *e);
 
 /* perfdata_raw.c: a bare stream. */
 int export_raw(struct vmt_reader *reader, const struct vmt_input_pt *pt,

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A bare stream of one CPU. It is decoded on the way for what perf wants to know beforehand: the
- * attr, which says what kinds of packet there are, stands at the end of the file. Records of trace
- * end in front of a PSB where there is one, so that padding never parts a packet.
+ * attr, which says what kinds of packet there are, stands at the end of the file.
  */
 #include <string.h>
 
 #include "decode/export/perfdata_private.h"
 
-#define PIECE_BYTES (4u << 20)
-#define PSB_LEN	    16u
 #define PMU_TYPE    8u /* any dynamic one; PMU_MAPPINGS tells its name */
 #define EVENT_ID    UINT64_C(1)
 #define SAMPLE_TYPE UINT64_C(0x10087) /* IP|TID|TIME|CPU|IDENTIFIER */
@@ -32,7 +29,7 @@ struct raw {
 	uint64_t config;
 	bool has_tsc; /* of the piece */
 	uint64_t tsc;
-	uint64_t offset;
+	struct export_trace trace;
 };
 
 static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
@@ -93,52 +90,25 @@ static int put_head(struct raw *r, const struct vmt_input_pt *pt)
 	return err ? err : vmt_perfdata_pt_info(r->w, &info, VMT_PERFDATA_SWITCHES_NONE, r->diag);
 }
 
-/* Up to where a piece is written: the last PSB, or a multiple of 8. */
-static size_t cut(const uint8_t *bytes, size_t len)
-{
-	static const uint8_t psb[PSB_LEN] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-					      0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
-
-	for (size_t at = len - PSB_LEN; at > 0; at--) {
-		if (bytes[at] == psb[0] && !memcmp(bytes + at, psb, PSB_LEN))
-			return at;
-	}
-	return len & ~(size_t)7;
-}
-
-static int put_piece(struct raw *r, const uint8_t *bytes, size_t len)
-{
-	struct vmt_perfdata_aux aux = { .size = len, .offset = r->offset, .tid = UINT32_MAX };
-	int err;
-
-	r->has_tsc = false;
-	vmt_pt_decoder_feed(r->decoder, bytes, len);
-	aux.reference = r->tsc;
-	r->offset += len;
-	err = vmt_perfdata_aux_begin(r->w, &aux, r->diag);
-	if (!err)
-		err = vmt_perfdata_aux_bytes(r->w, bytes, len, r->diag);
-	return err ? err : vmt_perfdata_aux_end(r->w, r->diag);
-}
-
 static int put_pieces(struct raw *r, struct vmt_reader *reader)
 {
 	const uint8_t *bytes;
 	int64_t got;
 	int err = 0;
 
-	while (!err && (got = vmt_reader_peek(reader, PIECE_BYTES, &bytes, r->diag)) != 0) {
-		size_t len = (size_t)got;
+	while (!err && (got = vmt_reader_peek(reader, EXPORT_CHUNK, &bytes, r->diag)) != 0) {
+		const size_t len = (size_t)got < EXPORT_CHUNK ? (size_t)got : EXPORT_CHUNK;
 
 		if (got < 0)
 			return (int)got;
-		if (len >= PIECE_BYTES)
-			len = cut(bytes, len);
-		err = put_piece(r, bytes, len);
+		r->has_tsc = false;
+		vmt_pt_decoder_feed(r->decoder, bytes, len);
+		r->trace.aux.reference = r->tsc;
+		err = export_trace_bytes(&r->trace, bytes, len);
 		if (!err)
 			err = vmt_reader_skip(reader, len, r->diag);
 	}
-	return err;
+	return err ? err : export_trace_end(&r->trace);
 }
 
 static int put_attr(struct raw *r, const struct vmt_input_pt *pt)
@@ -158,7 +128,10 @@ int export_raw(struct vmt_reader *reader, const struct vmt_input_pt *pt,
 	       struct vmt_perfdata_writer *w, struct vmt_perfdata_totals *totals,
 	       struct vmt_diag *diag)
 {
-	struct raw r = { .w = w, .diag = diag, .config = CONFIG_PT };
+	struct raw r = { .w = w,
+			 .diag = diag,
+			 .config = CONFIG_PT,
+			 .trace = { .w = w, .diag = diag, .aux = { .tid = UINT32_MAX } } };
 	const struct vmt_pt_decoder_options options = {
 		.cpu = pt->cpu, .host_cpu = UINT32_MAX, .packet = on_packet, .context = &r
 	};
@@ -175,7 +148,7 @@ int export_raw(struct vmt_reader *reader, const struct vmt_input_pt *pt,
 		err = put_attr(&r, pt);
 	vmt_pt_decoder_end(r.decoder);
 	totals->ledger = vmt_pt_decoder_ledger(r.decoder);
-	totals->trace_bytes = r.offset;
+	totals->trace_bytes = r.trace.aux.offset;
 	vmt_pt_decoder_free(r.decoder);
 	return err;
 }
