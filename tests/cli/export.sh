@@ -145,7 +145,7 @@ else
         for _ in 1 2 3 4 5; do at 5; at 6; at 8; done
         at 10; at 15; at 17
     } >"$work/all.txt"
-    head -n 7 "$work/all.txt" >"$work/event.txt"
+    head -n 7 "$work/all.txt" >"$work/up_to_event.txt"
     follow() { # KIND FIELDS
         "$tools/gen_ptdata" "$1" "$work/$1.data" "$work/loop" "$entry" "$offset" "$vaddr" "$len" &&
             perf script --itrace=i1ie -F "$2" -i "$work/$1.data" >"$work/$1.txt" 2>"$work/err" && [ ! -s "$work/err" ]
@@ -160,7 +160,7 @@ else
     perf_check "... every instruction" ips guest "$work/all.txt"
     perf_check "... of that machine and vCPU" bash -c "! grep -v 'VM: 5000 VCPU:000 *loop *77/77' '$work/guest.txt'"
     perf_check "perf follows a program: with Event Trace" follow event ip
-    perf_check "... up to the event" ips event "$work/event.txt"
+    perf_check "... up to the event" ips event "$work/up_to_event.txt"
     perf_check "... which it names" bash -c "perf script --itrace=I -i '$work/event.data' |
         grep -q 'evt:.*cfe: VMEXIT IP: 1 vector: 0 VMXQ: 0x1f0003 VMXR: 0xa'"
     for kind in thread cpu guest event; do
