@@ -13,10 +13,9 @@
 #include "decode/perfdata/private.h"
 #include "decode/pt/errata.h"
 
-#define AUXTRACE_INTEL_PT  1u
-#define PMU_DYNAMIC_FIRST  6u /* PERF_TYPE_MAX */
-#define AUX_FLAG_TRUNCATED 1u
-#define INFO_WORDS_MIN	   10u
+#define AUXTRACE_INTEL_PT 1u
+#define PMU_DYNAMIC_FIRST 6u /* PERF_TYPE_MAX */
+#define INFO_WORDS_MIN	  10u
 
 /* Words of AUXTRACE_INFO (tools/perf/util/intel-pt.h). */
 enum info_word {
@@ -209,7 +208,7 @@ bool perf_has_pmu_events(const struct vmt_perfdata *p)
 	return p->feature_bits[0] >> PERF_FEATURE_AUXTRACE & 1;
 }
 
-/* PERF_RECORD_AUX: u64 aux_offset, aux_size, flags. */
+/* Where AUX records say that the trace was stopped. */
 static int note_cuts(struct vmt_perfdata *p, const struct vmt_ring_set *set, const uint8_t *bytes,
 		     size_t len)
 {
@@ -217,14 +216,14 @@ static int note_cuts(struct vmt_perfdata *p, const struct vmt_ring_set *set, con
 
 	for (size_t at = 0; !status && at + 8 <= len; at += vmt_load_u16(bytes + at + 6)) {
 		struct vmt_ring_record r;
+		struct vmt_ring_aux aux;
 		struct vmt_aux_cut cut;
 
 		if (vmt_load_u32(bytes + at) != VMT_RING_AUX ||
-		    vmt_ring_parse(set, bytes + at, len - at, &r, NULL) <= 0 || r.body_len < 24 ||
-		    !(vmt_load_u64(r.body + 16) & AUX_FLAG_TRUNCATED))
+		    vmt_ring_parse(set, bytes + at, len - at, &r, NULL) <= 0 ||
+		    !vmt_ring_aux_of(&r, &aux) || !(aux.flags & VMT_RING_AUX_TRUNCATED))
 			continue;
-		cut = (struct vmt_aux_cut){ .aux_offset =
-						    vmt_load_u64(r.body) + vmt_load_u64(r.body + 8),
+		cut = (struct vmt_aux_cut){ .aux_offset = aux.aux_offset + aux.aux_size,
 					    .cpu = r.has_cpu ? r.cpu : VMT_AUX_NO_CPU,
 					    .tid = r.tid };
 		status = vmt_aux_build_cut(&p->build, &cut);
