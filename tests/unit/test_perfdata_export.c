@@ -21,8 +21,10 @@
 #include "decode/base/cursor.h"
 #include "decode/export/perfdata.h"
 #include "decode/perfdata/perfdata.h"
+#include "decode/store/store.h"
 #include "tests/support/kvm_load.h"
 #include "tests/support/memory_file.h"
+#include "tests/support/perfdata_seen.h"
 #include "tests/support/pt_capture.h"
 #include "tests/support/pt_random.h"
 
@@ -79,112 +81,10 @@ static void export_path(const char *path)
 	assert_int_equal(totals.lost_trace_bytes, 0);
 }
 
-/* ---- what a perf.data holds ---- */
-
-#define AREAS_MAX 4u
-
-struct seen {
-	struct vmt_stream attrs, ids, formats, records;
-	struct vmt_stream trace[AREAS_MAX];
-	size_t nr_attrs, rounds, losses, ends;
-	uint64_t nr_links;
-	struct vmt_pt_info info;
-	struct vmt_ledger ledger;
-	char cpuid[64], host[64];
-};
-
-static void take_trace(struct seen *seen, const struct vmt_aux_index *index,
-		       const struct vmt_item *item)
-{
-	uint8_t *bytes = malloc((size_t)item->aux->len + 1);
-	size_t done;
-
-	assert_true(item->aux_idx < AREAS_MAX);
-	assert_non_null(bytes);
-	assert_int_equal(item->aux->len % 8, 0);
-	assert_int_equal(index->read(index->source, item->aux, 0, bytes, (size_t)item->aux->len,
-				     &done, NULL),
-			 0);
-	/* Padding stands at the end of an area alone. */
-	if (item->aux->aux_offset != seen->trace[item->aux_idx].len)
-		fail_msg("trace at 0x%llx, not at 0x%zx", (unsigned long long)item->aux->aux_offset,
-			 seen->trace[item->aux_idx].len);
-	vmt_stream_append(&seen->trace[item->aux_idx], bytes, done);
-	free(bytes);
-}
-
-static void take(struct seen *seen, struct vmt_perfdata *perf, const struct vmt_item *item)
-{
-	switch (item->type) {
-	case VMT_ITEM_ATTR:
-		vmt_stream_append(&seen->attrs, item->attr_bytes, item->attr_len);
-		if (item->nr_ids)
-			vmt_stream_append(&seen->ids, item->ids, 8 * item->nr_ids);
-		seen->nr_attrs++;
-		break;
-	case VMT_ITEM_FORMAT:
-		vmt_stream_append(&seen->formats, item->system, strlen(item->system));
-		vmt_stream_append(&seen->formats, item->data, item->len);
-		break;
-	case VMT_ITEM_RECORDS:
-		vmt_stream_append(&seen->records, item->data, item->len);
-		break;
-	case VMT_ITEM_ROUND:
-		seen->rounds++;
-		break;
-	case VMT_ITEM_AUX:
-		take_trace(seen, vmt_perfdata_aux(perf), item);
-		break;
-	case VMT_ITEM_VCPU_LINK:
-		for (size_t at = 0; at < item->len; at += sizeof(struct vmt_vcpu_link)) {
-			struct vmt_vcpu_link link;
-
-			memcpy(&link, item->data + at, sizeof(link));
-			assert_int_equal(link.machine_pid, VMT_PT_CAPTURE_PID);
-			assert_int_equal(link.tid, VMT_PT_CAPTURE_PID + 1 + link.vcpu);
-			seen->nr_links++;
-		}
-		break;
-	case VMT_ITEM_LOSS:
-		seen->losses++;
-		break;
-	case VMT_ITEM_END:
-		seen->ends++;
-		break;
-	default:
-		break;
-	}
-}
-
-static int read_all(struct seen *seen, struct vmt_reader *reader)
-{
-	struct vmt_perfdata *perf;
-	struct vmt_item item;
-	const char *text;
-	int more, err;
-
-	memset(seen, 0, sizeof(*seen));
-	err = vmt_perfdata_open(&perf, reader, NULL);
-	if (err) {
-		vmt_reader_close(reader);
-		return err;
-	}
-	while ((more = vmt_perfdata_next(perf, &item, NULL)) == 1)
-		take(seen, perf, &item);
-	assert_int_equal(more, 0);
-	seen->info = vmt_perfdata_aux(perf)->info;
-	seen->info.filter = NULL;
-	seen->ledger = vmt_perfdata_ledger(perf);
-	text = vmt_perfdata_feature(perf, "CPUID");
-	strncpy(seen->cpuid, text ? text : "", sizeof(seen->cpuid) - 1);
-	text = vmt_perfdata_feature(perf, "HOSTNAME");
-	strncpy(seen->host, text ? text : "", sizeof(seen->host) - 1);
-	vmt_perfdata_close(perf);
-	return 0;
-}
+/* ---- comparing ---- */
 
 /* The output, whole and with nothing lost. */
-static void read_output(struct seen *seen)
+static void read_output(struct vmt_perfdata_seen *seen)
 {
 	struct vmt_reader *reader;
 	struct stat st;
@@ -192,22 +92,12 @@ static void read_output(struct seen *seen)
 	assert_int_equal(stat(output, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(vmt_reader_open(&reader, output, NULL, NULL), 0);
-	assert_int_equal(read_all(seen, reader), 0);
+	assert_int_equal(vmt_perfdata_see(seen, reader), 0);
 	assert_int_equal(seen->ends, 1);
 	assert_int_equal(seen->losses, 0);
 	assert_int_equal(seen->ledger.bytes_skipped, 0);
 	assert_int_equal(seen->ledger.bytes_total, st.st_size);
 	assert_int_equal(unlink(output), 0);
-}
-
-static void forget(struct seen *seen)
-{
-	vmt_stream_free(&seen->attrs);
-	vmt_stream_free(&seen->ids);
-	vmt_stream_free(&seen->formats);
-	vmt_stream_free(&seen->records);
-	for (size_t i = 0; i < AREAS_MAX; i++)
-		vmt_stream_free(&seen->trace[i]);
 }
 
 static void assert_same(const struct vmt_stream *a, const struct vmt_stream *b)
@@ -243,11 +133,11 @@ static uint8_t *make_kvm(const struct vmt_perfdata_file_options *base, size_t *l
 
 static void same_items(const struct vmt_perfdata_file_options *options)
 {
-	struct seen before, after;
+	struct vmt_perfdata_seen before, after;
 	size_t len;
 	uint8_t *bytes = make_kvm(options, &len);
 
-	assert_int_equal(read_all(&before, reader_of(bytes, len)), 0);
+	assert_int_equal(vmt_perfdata_see(&before, reader_of(bytes, len)), 0);
 	assert_int_equal(export_bytes(bytes, len), 0);
 	read_output(&after);
 	assert_same(&before.attrs, &after.attrs);
@@ -258,8 +148,8 @@ static void same_items(const struct vmt_perfdata_file_options *options)
 	assert_string_equal(before.cpuid, after.cpuid);
 	assert_string_equal(before.host, after.host);
 	assert_true(after.records.len > 100000);
-	forget(&before);
-	forget(&after);
+	vmt_perfdata_forget(&before);
+	vmt_perfdata_forget(&after);
 	free(bytes);
 }
 
@@ -309,7 +199,7 @@ static void rewriting_is_stable(void **state)
 static void real_trace_comes_out_the_same(void **state)
 {
 	static const char path[] = "../shared/data/pt/perf.data.intel_pt-4.14";
-	struct seen before, after;
+	struct vmt_perfdata_seen before, after;
 	struct vmt_reader *reader;
 
 	(void)state;
@@ -318,24 +208,25 @@ static void real_trace_comes_out_the_same(void **state)
 		skip();
 	}
 	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
-	assert_int_equal(read_all(&before, reader), 0);
+	assert_int_equal(vmt_perfdata_see(&before, reader), 0);
 	export_path(path);
 	read_output(&after);
 	assert_same(&before.ids, &after.ids);
 	assert_same(&before.records, &after.records);
-	for (size_t i = 0; i < AREAS_MAX; i++)
+	for (size_t i = 0; i < VMT_PERFDATA_SEEN_AREAS; i++)
 		assert_same(&before.trace[i], &after.trace[i]);
 	assert_int_equal(after.trace[0].len, 12240);
 	assert_int_equal(after.trace[3].len, 137728);
 	assert_memory_equal(&before.info, &after.info, sizeof(before.info));
-	forget(&before);
-	forget(&after);
+	vmt_perfdata_forget(&before);
+	vmt_perfdata_forget(&after);
 }
 
 /* ---- .vmt ---- */
 
 /* The records of the capture, behind those that name threads. */
-static void check_records(const struct seen *seen, const struct vmt_pt_capture *capture)
+static void check_records(const struct vmt_perfdata_seen *seen,
+			  const struct vmt_pt_capture *capture)
 {
 	const size_t comms = seen->records.len - capture->records.len;
 	size_t at = 0, nr = 0;
@@ -352,6 +243,19 @@ static void check_records(const struct seen *seen, const struct vmt_pt_capture *
 			    capture->records.len);
 }
 
+static void check_links(const struct vmt_perfdata_seen *seen)
+{
+	struct vmt_vcpu_link link;
+
+	assert_int_equal(seen->links.len, VMT_PT_CAPTURE_CPUS * sizeof(link));
+	for (uint32_t vcpu = 0; vcpu < VMT_PT_CAPTURE_CPUS; vcpu++) {
+		memcpy(&link, seen->links.bytes + vcpu * sizeof(link), sizeof(link));
+		assert_int_equal(link.machine_pid, VMT_PT_CAPTURE_PID);
+		assert_int_equal(link.vcpu, vcpu);
+		assert_int_equal(link.tid, VMT_PT_CAPTURE_PID + 1 + vcpu);
+	}
+}
+
 static void vmt_keeps_records_and_trace(void **state)
 {
 	static const size_t pieces[] = { 1, 3, 8, 4093, 1u << 20 };
@@ -359,7 +263,7 @@ static void vmt_keeps_records_and_trace(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		struct vmt_pt_capture capture;
-		struct seen seen;
+		struct vmt_perfdata_seen seen;
 
 		vmt_pt_capture_write(&capture, input, i + 1, pieces[i]);
 		export_path(input);
@@ -371,7 +275,7 @@ static void vmt_keeps_records_and_trace(void **state)
 			assert_int_equal(seen.trace[cpu].len, (e->len + 7) & ~(size_t)7);
 			assert_memory_equal(seen.trace[cpu].bytes, e->bytes, e->len);
 		}
-		assert_int_equal(seen.nr_links, VMT_PT_CAPTURE_CPUS);
+		check_links(&seen);
 		assert_int_equal(seen.info.pmu_type, VMT_PT_CAPTURE_PMU_TYPE);
 		assert_int_equal(seen.info.time_mult, 1u << 30);
 		assert_int_equal(seen.info.time_zero, 7000000000);
@@ -379,10 +283,84 @@ static void vmt_keeps_records_and_trace(void **state)
 		assert_true(seen.info.event_trace && seen.info.per_cpu && seen.info.has_cpu_id);
 		assert_int_equal(seen.info.model, 143);
 		assert_string_equal(seen.host, "host01");
-		forget(&seen);
+		vmt_perfdata_forget(&seen);
 		vmt_pt_capture_free(&capture);
 		unlink(input);
 	}
+}
+
+/* A .vmt of which a byte in the middle of the trace is wrong: that chunk is lost, and told. */
+static void damaged_trace_is_counted(void **state)
+{
+	struct vmt_pt_capture capture;
+	struct vmt_perfdata_totals totals;
+	struct vmt_reader *reader;
+	const uint8_t *bytes;
+	uint8_t *copy;
+	size_t len;
+
+	(void)state;
+	vmt_pt_capture_write(&capture, input, 1, 500);
+	assert_int_equal(vmt_reader_open(&reader, input, NULL, NULL), 0);
+	len = (size_t)vmt_reader_size(reader);
+	assert_int_equal(vmt_reader_peek(reader, len, &bytes, NULL), len);
+	copy = malloc(len);
+	assert_non_null(copy);
+	memcpy(copy, bytes, len);
+	vmt_reader_close(reader);
+	copy[len - 8000] ^= 0x10;
+	assert_int_equal(export_reader(reader_of(copy, len), NULL, NULL, &totals, NULL), 0);
+	assert_true(totals.ledger.bytes_skipped >= 500 && totals.ledger.bytes_skipped < 1200);
+	assert_int_equal(totals.trace_bytes + 500, capture.trace[0].len + capture.trace[1].len);
+	unlink(output);
+	unlink(input);
+	free(copy);
+	vmt_pt_capture_free(&capture);
+}
+
+/* What a recorder lost stands in the output as LOST, behind the records before it. */
+static void losses_become_lost_records(void **state)
+{
+	const struct vmt_store_options options = { .force = true };
+	const struct vmt_format format = vmt_stream_format("6.1", "kvm_exit");
+	const struct vmt_ring_attr attr = vmt_stream_attr(format.id);
+	const uint64_t id = 5;
+	const struct vmt_stream_at at = { .time_ns = 123456, .id = 5, .pid = 1, .tid = 1 };
+	struct vmt_stream ring = { 0 };
+	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_RECORDS, .cpu = -1, .nr_parts = 1 };
+	struct vmt_ring_set *set = vmt_ring_set_new();
+	struct vmt_ring_record r;
+	struct vmt_store_writer *w;
+	size_t len;
+	char *text;
+	struct vmt_perfdata_seen seen;
+
+	(void)state;
+	vmt_stream_switch(&ring, &at, 0, 0);
+	chunk.parts[0] = (struct vmt_store_part){ ring.bytes, ring.len };
+	assert_int_equal(vmt_store_create(&w, input, &options, NULL), 0);
+	assert_int_equal(vmt_store_attr(w, &attr, &id, 1, NULL), 0);
+	text = vmt_stream_format_text("6.1", "kvm_exit", &len);
+	assert_int_equal(vmt_store_format(w, text, NULL), 0);
+	free(text);
+	assert_int_equal(vmt_store_append(w, &chunk, NULL), 0);
+	assert_int_equal(vmt_store_loss(w, 0, "ring-full", 0, 41, 0, NULL), 0);
+	assert_int_equal(vmt_store_finish(w, NULL), 0);
+	export_path(input);
+	read_output(&seen);
+	assert_non_null(set);
+	assert_true(vmt_ring_set_add(set, &attr, &id, 1) >= 0);
+	assert_memory_equal(seen.records.bytes, ring.bytes, ring.len);
+	assert_int_equal(vmt_ring_parse(set, seen.records.bytes + ring.len,
+					seen.records.len - ring.len, &r, NULL),
+			 seen.records.len - ring.len);
+	assert_int_equal(r.type, VMT_RING_LOST);
+	assert_int_equal(r.lost, 41);
+	assert_int_equal(r.time_ns, 123456);
+	vmt_ring_set_free(set);
+	vmt_stream_free(&ring);
+	vmt_perfdata_forget(&seen);
+	unlink(input);
 }
 
 /* ---- a bare stream ---- */
@@ -439,17 +417,17 @@ static void bare_stream_is_cut_at_psbs(void **state)
 static void check_damaged(const uint8_t *bytes, size_t len)
 {
 	struct vmt_reader *reader;
-	struct seen seen;
+	struct vmt_perfdata_seen seen;
 
 	if (export_bytes(bytes, len)) {
 		assert_int_equal(access(output, F_OK), -1);
 		return;
 	}
 	assert_int_equal(vmt_reader_open(&reader, output, NULL, NULL), 0);
-	if (!read_all(&seen, reader)) {
+	if (!vmt_perfdata_see(&seen, reader)) {
 		assert_int_equal(seen.ledger.bytes_total,
 				 seen.ledger.bytes_decoded + seen.ledger.bytes_skipped);
-		forget(&seen);
+		vmt_perfdata_forget(&seen);
 	}
 	unlink(output);
 }
@@ -561,6 +539,8 @@ int main(void)
 		cmocka_unit_test(rewriting_is_stable),
 		cmocka_unit_test(real_trace_comes_out_the_same),
 		cmocka_unit_test(vmt_keeps_records_and_trace),
+		cmocka_unit_test(damaged_trace_is_counted),
+		cmocka_unit_test(losses_become_lost_records),
 		cmocka_unit_test(bare_stream_is_cut_at_psbs),
 		cmocka_unit_test(damaged_input_gives_a_sound_file_or_none),
 		cmocka_unit_test(full_disk_leaves_no_file),
