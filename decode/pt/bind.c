@@ -278,6 +278,8 @@ static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		if (has_arrived(d))
 			pt_settle(d, NULL);
 		pt_note_cfe(d, p, waits);
+		if (p->kind == VMT_PT_CFE_RSM)
+			d->pending |= PT_PEND_RSM;
 		break;
 	default:
 		pt_settle(d, NULL);

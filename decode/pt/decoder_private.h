@@ -29,6 +29,7 @@ enum pt_pending {
 	PT_PEND_ENABLE = 1u << 11,    /* a first PSB+ in a guest: TIP.PGE is its entry */
 	PT_PEND_VMCS = 1u << 13,      /* VMCS behind the FUP or CFE of what may be an exit */
 	PT_PEND_OFF = 1u << 14,	      /* TIP.PGD behind LEARNT: the guest may run untraced */
+	PT_PEND_RSM = 1u << 15,	      /* CFE.RSM: an entry behind it may return to root operation */
 	PT_PEND_LEARNT = 1u << 12,    /* a PIP behind a loss: it may be an entry's */
 };
 
@@ -49,6 +50,7 @@ struct pt_evd {
 struct pt_transition {
 	bool cfe;      /* a CFE says so */
 	bool pip;      /* NR changed */
+	bool returns;  /* entry: from SMM, and it is not known to where */
 	bool fup;      /* exit: a FUP stands before it */
 	bool wants_ip; /* the next FUP that binds to a CFE is the guest's RIP */
 	bool failed;   /* an entry that failed, by its reason */
