@@ -112,7 +112,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptfleet measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
