@@ -84,6 +84,16 @@ $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
+# ---- the emulated CPU with Intel PT: a library for bochs-bin, see virt-fixtures/ptcpu ----
+PTCPU := $(O)/ptcpu.so
+PTCPU_OBJ := $(patsubst %.c,$(O)/%.pic.o,$(call src,virt-fixtures/ptcpu))
+$(O)/%.pic.o: $(srcdir)/%.c
+	$(call say,CC,$*.c)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+$(PTCPU): $(PTCPU_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
+
 .PHONY: all demo check check-unit check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
 all: $(O)/vmtrace man
@@ -120,7 +130,7 @@ check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
 	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
 
-check-labs: all
+check-labs: all $(PTCPU)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 
