@@ -128,16 +128,15 @@ static void push_return(struct ptcpu *p, uint64_t ip)
 		p->ret_count++;
 }
 
+/* A RET that goes elsewhere empties the stack: some decoders drop an entry at an uncompressed RET
+ * and some do not, and both then find the calls that come after it. */
 static bool pop_return(struct ptcpu *p, uint64_t ip)
 {
-	uint64_t top;
+	const bool match = p->ret_count && p->ret_stack[p->ret_top] == ip;
 
-	if (!p->ret_count || (p->ctl & RTIT_DIS_RETC))
-		return false;
-	top = p->ret_stack[p->ret_top];
 	p->ret_top = (p->ret_top + PTCPU_RET_DEPTH - 1) % PTCPU_RET_DEPTH;
-	p->ret_count--;
-	return top == ip;
+	p->ret_count = match ? p->ret_count - 1 : 0;
+	return match && !(p->ctl & RTIT_DIS_RETC);
 }
 
 /* A near branch to `to`; the return address of a call is `next`. */

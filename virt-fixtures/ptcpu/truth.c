@@ -214,22 +214,31 @@ static void check_page(struct log *l, uint64_t page, uint64_t pa)
 		RECORD(l, TRUTH_MAP, page, number, pa >> 12);
 }
 
+static void check_page_at(struct log *l, struct ptcpu *p, uint64_t page)
+{
+	uint64_t pa, mask;
+
+	if (bochs.translate(p->cpu, page << 12, &pa, &mask, false))
+		check_page(l, page, pa & ~0xfffULL);
+}
+
+/* Bochs's fetch page is that of the instruction's last byte where it has just been decoded. */
 static void check_code(struct log *l, struct ptcpu *p, uint64_t ip, unsigned int len)
 {
 	const uint64_t page = ip >> 12;
 
-	if (!l->page_known || l->page != page || l->decoded) {
-		check_page(l, page, bochs_u64(p->cpu, BOCHS_FETCH_PAGE));
-		l->page = page;
-		l->page_known = true;
-		l->decoded = false;
-	}
 	if ((ip & 0xfff) + len > 0x1000) {
-		uint64_t pa, mask;
-
-		if (bochs.translate(p->cpu, (page + 1) << 12, &pa, &mask, false))
-			check_page(l, page + 1, pa & ~0xfffULL);
+		check_page_at(l, p, page);
+		check_page_at(l, p, page + 1);
+		l->page_known = false;
+		return;
 	}
+	if (l->page_known && l->page == page && !l->decoded)
+		return;
+	check_page(l, page, bochs_u64(p->cpu, BOCHS_FETCH_PAGE));
+	l->page = page;
+	l->page_known = true;
+	l->decoded = false;
 }
 
 void truth_begin(struct ptcpu *p, uint64_t ip, unsigned int len)
