@@ -14,6 +14,7 @@ static const struct {
 	{ "_ZN8BX_CPU_C17get_TSC_VMXAdjustEm", offsetof(struct bochs_calls, adjust_tsc) },
 	{ "_ZN8BX_CPU_C8VMread32Ej", offsetof(struct bochs_calls, vmread32) },
 	{ "_ZN8BX_CPU_C8VMread64Ej", offsetof(struct bochs_calls, vmread64) },
+	{ "_ZN8BX_CPU_C9VMwrite32Ejj", offsetof(struct bochs_calls, vmwrite32) },
 	{ "_ZN8BX_CPU_C9VMwrite64Ejm", offsetof(struct bochs_calls, vmwrite64) },
 	{ "_ZN8BX_CPU_C6VMexitEjm", offsetof(struct bochs_calls, vmexit) },
 	{ "_ZN8BX_CPU_C9exceptionEjt", offsetof(struct bochs_calls, exception) },

@@ -83,6 +83,7 @@ struct bochs_calls {
 	uint64_t (*adjust_tsc)(struct bochs_cpu *cpu, uint64_t tsc); /* as RDTSC shows it now */
 	uint32_t (*vmread32)(struct bochs_cpu *cpu, uint32_t field);
 	uint64_t (*vmread64)(struct bochs_cpu *cpu, uint32_t field);
+	void (*vmwrite32)(struct bochs_cpu *cpu, uint32_t field, uint32_t value);
 	void (*vmwrite64)(struct bochs_cpu *cpu, uint32_t field, uint64_t value);
 	void (*vmexit)(struct bochs_cpu *cpu, uint32_t reason, uint64_t qualification);
 	void (*exception)(struct bochs_cpu *cpu, uint32_t vector, uint16_t error);

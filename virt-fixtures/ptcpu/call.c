@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NAME_BYTES = 64, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 static FILE *file;
 
@@ -31,29 +31,46 @@ static bool each_page(struct ptcpu *p, uint64_t at, uint64_t count,
 	return true;
 }
 
-struct name {
-	char text[NAME_BYTES];
+struct sink {
+	char bytes[64];
 	size_t count;
 };
 
-static void add_to_name(void *context, const uint8_t *bytes, size_t n)
+static void add_to_sink(void *context, const uint8_t *bytes, size_t n)
 {
-	struct name *name = context;
+	struct sink *sink = context;
 
-	for (size_t i = 0; i < n && name->count < sizeof(name->text) - 1; i++)
-		name->text[name->count++] = (char)bytes[i];
+	for (size_t i = 0; i < n && sink->count < sizeof(sink->bytes) - 1; i++)
+		sink->bytes[sink->count++] = (char)bytes[i];
 }
 
-static bool read_name(struct ptcpu *p, struct name *name)
+static bool read_argument(struct ptcpu *p, struct sink *sink)
 {
-	*name = (struct name){ .count = 0 };
-	if (!each_page(p, bochs_u64(p->cpu, BOCHS_RBX), bochs_u64(p->cpu, BOCHS_RCX), add_to_name,
-		       name))
+	*sink = (struct sink){ .count = 0 };
+	return each_page(p, bochs_u64(p->cpu, BOCHS_RBX), bochs_u64(p->cpu, BOCHS_RCX), add_to_sink,
+			 sink);
+}
+
+static bool read_name(struct ptcpu *p, struct sink *name)
+{
+	if (!read_argument(p, name))
 		return false;
 	for (size_t i = 0; i < name->count; i++)
-		if (!isalnum((unsigned char)name->text[i]) && !strchr(".-_", name->text[i]))
+		if (!isalnum((unsigned char)name->bytes[i]) && !strchr(".-_", name->bytes[i]))
 			return false;
-	return name->count > 0 && name->text[0] != '.';
+	return name->count > 0 && name->bytes[0] != '.';
+}
+
+static bool read_plan(struct ptcpu *p)
+{
+	struct ptcpu_plan plan;
+	struct sink sink;
+
+	if (!read_argument(p, &sink) || sink.count != sizeof(plan))
+		return false;
+	memcpy(&plan, sink.bytes, sizeof(plan));
+	vmx_set_plan(&plan);
+	return true;
 }
 
 static void add_to_file(void *context, const uint8_t *bytes, size_t n)
@@ -74,24 +91,26 @@ static bool open_file(const char *folder, const char *name)
 
 static bool obey(struct ptcpu *p, uint32_t command, const char *folder)
 {
-	struct name name;
+	struct sink name;
 
 	switch (command) {
 	case PTCPU_CALL_BEGIN:
-		return read_name(p, &name) && truth_open(folder, name.text);
+		return read_name(p, &name) && truth_open(folder, name.bytes);
 	case PTCPU_CALL_END:
 		truth_close();
 		if (file)
 			fflush(file);
 		return true;
 	case PTCPU_CALL_FILE:
-		return read_name(p, &name) && open_file(folder, name.text);
+		return read_name(p, &name) && open_file(folder, name.bytes);
 	case PTCPU_CALL_WRITE:
 		return file && each_page(p, bochs_u64(p->cpu, BOCHS_RBX),
 					 bochs_u64(p->cpu, BOCHS_RCX), add_to_file, file);
 	case PTCPU_CALL_OVERFLOW:
 		engine_overflow(p, bochs_u64(p->cpu, BOCHS_RCX));
 		return true;
+	case PTCPU_CALL_PLAN:
+		return read_plan(p);
 	default:
 		return false;
 	}

@@ -285,8 +285,10 @@ static void load_host(struct bochs_cpu *cpu)
 
 static uint32_t check_controls(struct bochs_cpu *cpu)
 {
-	const uint32_t error = old_check_controls(cpu);
+	uint32_t error;
 
+	vmx_apply_plan(unit_of(cpu));
+	error = old_check_controls(cpu);
 	return error ? error : vmx_check_controls(unit_of(cpu));
 }
 

@@ -193,6 +193,10 @@ void perfmon_pmi(struct ptcpu *p);
 void perfmon_rdpmc(struct bochs_cpu *cpu, void *instruction);
 
 /* ---- vmx.c ---- */
+struct ptcpu_plan;
+void vmx_set_plan(const struct ptcpu_plan *plan);
+/* Puts the plan's controls into the current VMCS. */
+void vmx_apply_plan(struct ptcpu *p);
 void vmx_offer_controls(struct bochs_cpu *cpu);
 /* VM-instruction error number for the PT controls of the current VMCS, 0 when they are legal. */
 uint32_t vmx_check_controls(struct ptcpu *p);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The VMX controls for Intel PT: offered, checked, and read at transitions. */
+#include "virt-fixtures/ptcpu/call.h"
 #include "virt-fixtures/ptcpu/ptcpu.h"
 
 enum {
@@ -13,6 +14,28 @@ enum {
 
 #define PRIMARY_SECONDARY (1U << 31)
 #define SECONDARY_EPT	  (1U << 1)
+
+static struct ptcpu_plan plan;
+
+void vmx_set_plan(const struct ptcpu_plan *wanted)
+{
+	plan = *wanted;
+}
+
+static void set_bits(struct ptcpu *p, uint32_t field, uint32_t bits)
+{
+	if (bits)
+		bochs.vmwrite32(p->cpu, field, bochs.vmread32(p->cpu, field) | bits);
+}
+
+void vmx_apply_plan(struct ptcpu *p)
+{
+	set_bits(p, VMCS_SECONDARY, plan.secondary);
+	set_bits(p, VMCS_EXIT, plan.exit);
+	set_bits(p, VMCS_ENTRY, plan.entry);
+	if (plan.entry & VMENTRY_LOAD_RTIT)
+		bochs.vmwrite64(p->cpu, VMCS_GUEST_RTIT_CTL, plan.guest_rtit_ctl);
+}
 
 /* The capability MSRs and Bochs's own checks at VM entry read the same members. */
 void vmx_offer_controls(struct bochs_cpu *cpu)

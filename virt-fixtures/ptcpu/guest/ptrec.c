@@ -3,7 +3,7 @@
  * Runs in the emulated system: records Intel PT of every CPU with perf_event_open while a command
  * runs, and hands the AUX bytes and the perf records to the bed, which also logs the truth of that
  * time: NAME.cpuN.aux and NAME.cpuN.side beside NAME.cpuN.pt and NAME.cpuN.truth.
- * usage: ptrec [OPTION]... NAME COMMAND [ARGUMENT]...
+ * usage: ptrec [OPTION]... NAME [COMMAND [ARGUMENT]...]
  *   --config HEX     perf config of intel_pt (default pt, branch)
  *   --user, --kernel leave the other out
  *   --pages N        AUX pages a CPU, a power of two (default 2048)
@@ -12,14 +12,21 @@
  *   --no-drain       leave the AUX area full: what comes later is lost
  *   --filter TEXT    address filters
  *   --overflow N     N instructions of CPU 0 after the start are lost in an overflow
- *   --trace-only     no perf event: the truth log only, of what somebody else traces
+ * Instead of a command:
+ *   --vm N           a virtual machine of a few instructions with N port writes (vm.h)
+ *   --long           it runs in 64-bit mode
+ *   --khz K          its TSC rate
+ *   --conceal        it is concealed from Intel PT
+ *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
  */
 #include "virt-fixtures/ptcpu/call.h"
+#include "virt-fixtures/ptcpu/guest/output.h"
+#include "virt-fixtures/ptcpu/guest/vm.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <poll.h>
-#include <signal.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,8 +43,8 @@ enum { MAX_CPUS = 8, PAGE = 4096, DATA_PAGES = 64 };
 
 struct options {
 	const char *name, *filter;
-	uint64_t config, pages, watermark, overflow;
-	bool user, kernel, snapshot, no_drain, trace_only;
+	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, guest_only;
+	bool user, kernel, snapshot, no_drain, long_mode, conceal;
 	char **command;
 };
 
@@ -208,18 +215,16 @@ static struct options parse(char **argv)
 	const struct {
 		const char *name;
 		uint64_t *value;
-	} numbers[] = { { "--config", &o.config },
-			{ "--pages", &o.pages },
-			{ "--watermark", &o.watermark },
-			{ "--overflow", &o.overflow } };
+	} numbers[] = { { "--config", &o.config },	  { "--pages", &o.pages },
+			{ "--watermark", &o.watermark },  { "--overflow", &o.overflow },
+			{ "--vm", &o.vm_outs },		  { "--khz", &o.vm_khz },
+			{ "--guest-only", &o.guest_only } };
 	const struct {
 		const char *name;
 		bool *value;
-	} flags[] = { { "--user", &o.user },
-		      { "--kernel", &o.kernel },
-		      { "--snapshot", &o.snapshot },
-		      { "--no-drain", &o.no_drain },
-		      { "--trace-only", &o.trace_only } };
+	} flags[] = { { "--user", &o.user },	     { "--kernel", &o.kernel },
+		      { "--snapshot", &o.snapshot }, { "--no-drain", &o.no_drain },
+		      { "--long", &o.long_mode },    { "--conceal", &o.conceal } };
 
 	for (argv++; *argv && !strncmp(*argv, "--", 2); argv++) {
 		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -232,23 +237,55 @@ static struct options parse(char **argv)
 			o.filter = *++argv;
 	}
 	o.name = *argv;
-	if (!o.name || !argv[1]) {
-		fputs("usage: ptrec [OPTION]... NAME COMMAND [ARGUMENT]...\n", stderr);
+	if (!o.name || (!argv[1] && !o.vm_outs)) {
+		fputs("usage: ptrec [OPTION]... NAME [COMMAND [ARGUMENT]...]\n", stderr);
 		exit(2);
 	}
 	o.command = argv + 1;
 	return o;
 }
 
+/* The controls for PT: secondary 19, VM-exit 24 and 25, VM-entry 17 and 18. */
+static void call_plan(const struct options *o)
+{
+	const struct ptcpu_plan plan = {
+		.secondary = o->conceal ? 1U << 19 : 0,
+		.exit = (o->conceal ? 1U << 24 : 0) | (o->guest_only ? 1U << 25 : 0),
+		.entry = (o->conceal ? 1U << 17 : 0) | (o->guest_only ? 1U << 18 : 0),
+		.guest_rtit_ctl = o->guest_only,
+	};
+
+	call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)&plan, sizeof(plan));
+}
+
+static void write_output(const struct options *o, const uint8_t *pages)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%s.cpu0.aux", o->name);
+	call_name(PTCPU_CALL_FILE, file);
+	call_write(pages, output_bytes());
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = parse(argv);
-	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN), status;
+	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN), status = 0;
+	const uint8_t *output = NULL;
+	cpu_set_t first;
+	struct vm vm;
 
 	(void)argc;
-	cpus = o.trace_only ? 0 : cpus > MAX_CPUS ? MAX_CPUS : cpus;
-	if (iopl(3))
+	cpus = o.guest_only ? 0 : cpus > MAX_CPUS ? MAX_CPUS : cpus;
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	if (iopl(3) || sched_setaffinity(0, sizeof(first), &first))
 		die("iopl");
+	if (o.vm_outs)
+		vm_create(&vm, o.long_mode, (uint32_t)o.vm_outs, (uint32_t)o.vm_khz);
+	if (o.guest_only)
+		output = output_create();
+	call_plan(&o);
 	for (int c = 0; c < cpus; c++)
 		open_recorder(&o, c);
 	call_name(PTCPU_CALL_BEGIN, o.name);
@@ -256,12 +293,17 @@ int main(int argc, char **argv)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_ENABLE, 0UL);
 	if (o.overflow)
 		call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
-	status = run(&o, cpus);
+	if (o.vm_outs)
+		vm_run(&vm);
+	else
+		status = run(&o, cpus);
 	for (int c = 0; c < cpus; c++)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_DISABLE, 0UL);
 	call(PTCPU_CALL_END, 0, 0);
 	for (int c = 0; c < cpus; c++)
 		drain_last(&o, c);
+	if (output)
+		write_output(&o, output);
 	call(PTCPU_CALL_END, 0, 0); /* the files are complete */
 	printf("LAB-PTREC %s status %d\n", o.name, status);
 	return status;
