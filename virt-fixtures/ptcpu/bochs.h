@@ -32,12 +32,14 @@ enum bochs_member {
 	BOCHS_CR3 = 0x2a8,
 	BOCHS_CR4 = 0x2b0,	      /* u32 */
 	BOCHS_EFER = 0x2b8,	      /* u32 */
+	BOCHS_TSC_OFFSET = 0x2c8, /* of the guest, 0 outside */
 	BOCHS_LAPIC = 0xcd8,	      /* class bx_local_apic_c */
 	BOCHS_IN_VMX = 0x8fc0,	      /* u8 */
 	BOCHS_IN_GUEST = 0x8fc1,      /* u8 */
 	BOCHS_VMCS = 0x8fc8,	      /* physical address, all ones: none */
 	BOCHS_PRIMARY = 0x8fec,	      /* u32, processor-based controls in force */
 	BOCHS_SECONDARY = 0x8ff0,     /* u32 */
+	BOCHS_TSC_MULTIPLIER = 0x9000,
 	BOCHS_MAY_SECONDARY = 0x9238, /* u32, allowed-1 settings of the optional controls */
 	BOCHS_MAY_EXIT = 0x923c,
 	BOCHS_MAY_ENTRY = 0x9240,

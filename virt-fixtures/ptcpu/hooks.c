@@ -93,7 +93,7 @@ static void before_execution(unsigned int id, const uint8_t *instruction)
 
 	current = p;
 	settle(p);
-	p->ip = bochs_u64(p->cpu, BOCHS_PREV_RIP);
+	p->ip = bochs_u64(p->cpu, BOCHS_RIP);
 	p->executing = true;
 	p->note = NOTE_NONE;
 	p->mov_cr3 = p->vmptrld = false;
@@ -265,6 +265,7 @@ static void interrupt(struct bochs_cpu *cpu, uint8_t vector, unsigned int type, 
 	old_interrupt(cpu, vector, type, push_error, error);
 	p->executing = false; /* INT n and the like are events at their address */
 	to = bochs_u64(cpu, BOCHS_RIP);
+	bochs_set_u64(cpu, BOCHS_PREV_RIP, to); /* Bochs leaves it behind after an NMI */
 	truth_event(p, vector, from, to);
 	engine_interrupt(p, vector, from, to);
 }

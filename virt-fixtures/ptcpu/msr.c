@@ -87,7 +87,7 @@ static enum ptcpu_answer write_ctl(struct ptcpu *p, uint64_t ctl)
 		return ANSWER_DONE;
 	}
 	if (on)
-		engine_disable(p, ctl, bochs_u64(p->cpu, BOCHS_PREV_RIP));
+		engine_disable(p, ctl, p->ip);
 	else if (ctl & RTIT_TRACE_EN)
 		engine_enable(p, ctl, bochs_u64(p->cpu, BOCHS_RIP));
 	else

@@ -48,6 +48,7 @@ enum {
 /* VMX controls for PT: secondary, VM-exit, VM-entry */
 #define VMX2_PT_CONCEAL	   (1U << 19)
 #define VMX2_PT_GUEST_PA   (1U << 24)
+#define VMX2_TSC_SCALING   (1U << 25)
 #define VMEXIT_PT_CONCEAL  (1U << 24)
 #define VMEXIT_CLEAR_RTIT  (1U << 25)
 #define VMENTRY_PT_CONCEAL (1U << 17)

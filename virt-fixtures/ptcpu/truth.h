@@ -35,7 +35,7 @@ enum truth_type {
 	 * when it is executed after its bytes or its physical page changed. */
 	TRUTH_MAP = 2,
 	/* VM entry: u TSC, u guest TSC, u VMCS, u host RIP (of VMLAUNCH or VMRESUME), u guest RIP,
-	 * u guest CR3, u stream offset */
+	 * u guest CR3, u stream offset, u TSC offset, u TSC multiplier (of 48 fraction bits) */
 	TRUTH_ENTRY = 3,
 	/* VM exit: u TSC, u guest TSC, u VMCS, u exit reason (32 bits), u qualification,
 	 * u interruption information, u guest RIP, u guest CR3, u host RIP, u stream offset */
