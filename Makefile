@@ -34,7 +34,7 @@ ALL_LDFLAGS = $(SANFLAGS) $(COVFLAGS) $(LDFLAGS)
 
 # ---- archives: one a folder, in link order (users first) ----
 ARCHIVES := host/cli host/session host/capture host/probe host/domain decode/export decode/analyze \
-	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/pt decode/kvm \
+	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/pt decode/insn decode/kvm \
 	decode/ring decode/base vmx
 src = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/$(1)/*.c)))
 obj = $(patsubst %.c,$(O)/%.o,$(1))
@@ -60,6 +60,8 @@ $(O)/vmtrace: $(call obj,$(MAIN_SRC)) $(LIBS)
 # ---- tests: each file is a program that speaks TAP ----
 # Tests named test_*_libipt compare with libipt where it is installed, and are skipped elsewhere.
 IPT_LIBS := $(shell printf '\043include <intel-pt.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo -lipt)
+# The same with test_*_zydis and bench_insn, and Zydis.
+ZYDIS_LIBS := $(shell printf '\043include <Zydis/Zydis.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo -lZydis)
 TEST_SRC := $(foreach d,unit prop golden fault,$(filter tests/$(d)/test_%,$(call src,tests/$(d))))
 TEST_BIN := $(patsubst %.c,$(O)/%,$(TEST_SRC))
 # An archive: a program gets only what it uses.
@@ -77,12 +79,14 @@ $(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
 $(filter %_libipt,$(TEST_BIN)): PKG_LIBS += $(IPT_LIBS)
+$(filter %_zydis,$(TEST_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 $(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(filter %/bench_insn,$(BENCH_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 
 # ---- the emulated CPU with Intel PT: a library for bochs-bin, see virt-fixtures/ptcpu ----
 PTCPU := $(O)/ptcpu.so
@@ -94,7 +98,7 @@ $(PTCPU): $(PTCPU_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
 
-.PHONY: all demo check check-unit check-labs lint format-check format check-layers check-docs bench \
+.PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
 all: $(O)/vmtrace man
 
@@ -129,6 +133,14 @@ test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(TOOLS)
 check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
 	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
+	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-mutation
+
+# The programs that read fixtures must notice each planted fault.
+MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o)
+check-mutation: $(TEST_BIN)
+	@MUTATE_CC='$(CC) $(ALL_CFLAGS) -UVMT_VERSION' \
+		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
+		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
 check-labs: all $(PTCPU)
 	@$(srcdir)/tests/tools/deps.sh labs
@@ -179,6 +191,6 @@ dist:
 clean:
 	rm -rf $(O) $(O)-san $(O)-cov
 help:
-	@echo "all demo check check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
+	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

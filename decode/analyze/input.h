@@ -26,7 +26,7 @@ struct vmt_domain_info {  /* one domain of the session document; text lives as l
 };
 
 /* What is missing for one reason, of the whole input whatever --time says. */
-#define VMT_INPUT_LOSSES 16u
+#define VMT_INPUT_LOSSES 24u
 
 struct vmt_input_loss {
 	const char *kind; /* static: ring, ring-full, size-limit, damaged, truncated, … */

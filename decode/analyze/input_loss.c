@@ -10,7 +10,8 @@ const char *input_loss_kind(const char *kind)
 					     "size-limit",     "no-space",     "free-space",
 					     "io-error",       "damaged",      "truncated",
 					     "missing-chunks", "unsupported",  "after-end",
-					     "auxtrace",       "overflow" };
+					     "auxtrace",       "aux-limit",    "spool-full",
+					     "overflow" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (kind && !strcmp(kind, kinds[i]))

@@ -280,6 +280,7 @@ const struct vmt_report *vmt_report_finish(struct vmt_report_builder *builder,
 		name_rows(r->rows, r->nr_rows, symbol, symbol_context);
 	r->bills = vmt_bill_finish(b->bill, r->start_ns, r->stop_ns,
 				   facts->has_switches || b->switches > 0, complete, &r->nr_bills);
+	r->events_unbilled = vmt_bill_unbilled(b->bill);
 	r->storms = vmt_storms_finish(b->storms, r->stop_ns, &r->nr_storms);
 	if (!r->bills || !r->storms)
 		return NULL;

@@ -96,6 +96,7 @@ struct vmt_report {
 	uint64_t records;	      /* events of any type that were counted */
 	uint64_t rows_dropped; /* exits whose row did not fit the bound; they stand in a row without
 				  key */
+	uint64_t events_unbilled; /* of vCPUs beyond VMT_BILL_VCPUS_MAX, which have no bill */
 	/* Without any exit: returns to the VMM by reason (key user:N) and KVM's records by key. */
 	struct vmt_row *returns;
 	size_t nr_returns;

@@ -104,7 +104,11 @@ static const struct loss_row {
 	  "Look for errors of the disk or the network file system in the host's kernel log." },
 	{ "unsupported", false, "parts of the file are of a kind that this version does not read.",
 	  "Read it with the version of vmtrace that recorded it." },
-	{ "auxtrace", false, "AUX data (processor trace) of the perf.data is not read.",
+	{ "spool-full", true, "the rest of the pipe found no room in a temporary file.",
+	  "Set TMPDIR to a larger file system, or store the input in a file first." },
+	{ "aux-limit", true, "the file has more buffers of processor trace than are read.",
+	  "Record with a larger AUX buffer, or for a shorter time." },
+	{ "auxtrace", false, "AUX data of the perf.data that is not Intel PT is not read.",
 	  "The figures come from the tracepoints and do not need it." },
 };
 

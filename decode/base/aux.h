@@ -14,7 +14,11 @@
  * memory: a source reads any part of an extent when it is asked.
  */
 
-/* How Intel PT was set up. perf.data: AUXTRACE_INFO and the attr of its PMU. 0 or false: unknown.
+#define VMT_AUX_NO_CPU UINT32_MAX
+
+/*
+ * How Intel PT was set up. perf.data: AUXTRACE_INFO, the attr of its PMU, TIME_CONV and the CPUID
+ * feature. 0 or false: unknown.
  */
 struct vmt_pt_info {
 	uint32_t pmu_type;
@@ -29,23 +33,33 @@ struct vmt_pt_info {
 	uint32_t art_den;   /* CPUID.15H:EAX */
 	uint32_t nom_ratio; /* max non-turbo ratio */
 	bool per_cpu;	    /* areas belong to CPUs, not to threads */
-	bool snapshot;	    /* extents of an area may overlap */
+	bool snapshot;	    /* extents of an area may overlap, and aux_offset does not tell how */
+	bool event_trace;   /* the CPU has Event Trace */
 	bool has_cpu_id;
 	uint16_t family, model, stepping;
+	const char *filter; /* address filter as given to the kernel, NULL: none; the source's */
 };
 
 /* Bytes of an AUX area that stand together in the file. */
 struct vmt_aux_extent {
-	uint64_t at; /* offset in the file of the first byte of trace */
+	uint64_t
+		at; /* offset in the file of the first byte of trace (compressed: of their chunk) */
 	uint64_t len;
 	uint64_t aux_offset; /* of the first byte, in the area's own stream; grows with no bound */
 	uint64_t reference;  /* a host TSC near the extent, 0: not known */
-	uint64_t handle;     /* the source's own */
+	/* The source's own; bit 0, VMT_AUX_RESTART, is for all. */
+	uint64_t handle;
 };
+
+/*
+ * The trace was stopped right before the extent and began anew: what was before may be cut off in
+ * a packet, and the extent begins with a whole one. (A PERF_RECORD_AUX with the flag TRUNCATED.)
+ */
+#define VMT_AUX_RESTART UINT64_C(1)
 
 struct vmt_aux_area {
 	uint32_t idx;			/* number of the area in the file */
-	uint32_t cpu;			/* UINT32_MAX: the area is a thread's */
+	uint32_t cpu;			/* VMT_AUX_NO_CPU: the area is a thread's */
 	uint32_t pid, tid;		/* 0: not known, or many */
 	struct vmt_aux_extent *extents; /* in the order of the file */
 	size_t nr_extents;
@@ -53,17 +67,19 @@ struct vmt_aux_area {
 
 /*
  * What a whole file has of Intel PT: known once its headers have been walked. Areas in the order of
- * their idx. Extents beyond the limit of the source are in lost_extents and lost_bytes.
+ * their idx, then cpu, then tid; no two have all three in common. Extents beyond the limit of the
+ * source are in lost_extents and lost_bytes.
  */
 struct vmt_aux_index {
-	bool has_info;
+	bool has_info; /* all of info is as the recorder said it; else only what is set */
 	struct vmt_pt_info info;
 	struct vmt_aux_area *areas;
 	size_t nr_areas;
 	uint64_t lost_extents, lost_bytes;
 	/*
-	 * Reads len bytes from byte `from` of an extent. 0; VMT_E_IO; VMT_E_TRUNCATED when the
-	 * input ends before; VMT_E_DAMAGED when a checksum is wrong (*done bytes were good).
+	 * Reads len bytes from byte `from` of an extent, wherever the source's items stand. 0;
+	 * VMT_E_IO; VMT_E_TRUNCATED when the input ends before; VMT_E_DAMAGED when a checksum is
+	 * wrong; VMT_E_NOMEM. *done bytes were good.
 	 */
 	int (*read)(void *source, const struct vmt_aux_extent *extent, uint64_t from, uint8_t *out,
 		    size_t len, size_t *done, struct vmt_diag *diag);

@@ -5,6 +5,8 @@
  */
 #include "decode/export/pt_packet.h"
 
+#include <stdio.h>
+
 #include "decode/export/csv.h"
 #include "decode/export/json.h"
 
@@ -84,26 +86,31 @@ static char *json_field(char *p, const struct vmt_pt_field *f)
 	return p;
 }
 
-static void json_packet(struct vmt_out *out, uint64_t offset, const struct vmt_pt_packet *packet,
-			const struct vmt_pt_field *fields, unsigned int n)
+static void json_packet(const struct vmt_pt_lines *lines, uint64_t offset,
+			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
+			unsigned int n)
 {
-	char *p = vmt_out_room(out, LINE_MAX);
+	char *p = vmt_out_room(lines->out, LINE_MAX);
 
-	p = put_number(put_text(p, "{\"offset\":"), offset);
+	*p++ = '{';
+	p = put_text(p, lines->area_json);
+	p = put_number(put_text(p, "\"offset\":"), offset);
 	p = put_number(put_text(p, ",\"len\":"), packet->len);
 	p = put_text(p, ",\"packet\":\"");
 	p = put_text(p, vmt_pt_type_name((enum vmt_pt_type)packet->type));
 	*p++ = '"';
 	for (unsigned int i = 0; i < n; i++)
 		p = json_field(p, &fields[i]);
-	vmt_out_took(out, put_text(p, "}\n"));
+	vmt_out_took(lines->out, put_text(p, "}\n"));
 }
 
-static void text_packet(struct vmt_out *out, uint64_t offset, const struct vmt_pt_packet *packet,
-			const struct vmt_pt_field *fields, unsigned int n)
+static void text_packet(const struct vmt_pt_lines *lines, uint64_t offset,
+			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
+			unsigned int n)
 {
-	char *p = vmt_out_room(out, LINE_MAX);
+	char *p = vmt_out_room(lines->out, LINE_MAX);
 
+	p = put_text(p, lines->area_text);
 	p = put_hex(p, offset, 8);
 	p = put_text(p, packet->len < 10 ? "  " : " ");
 	p = put_number(p, packet->len);
@@ -115,7 +122,7 @@ static void text_packet(struct vmt_out *out, uint64_t offset, const struct vmt_p
 		*p++ = '=';
 		p = fields[i].known ? put_value(p, &fields[i]) : put_text(p, "-");
 	}
-	vmt_out_took(out, put_text(p, "\n"));
+	vmt_out_took(lines->out, put_text(p, "\n"));
 }
 
 /* Members that have a column of their own; the others are in the payload. */
@@ -126,10 +133,11 @@ static const char *const columns[] = {
 
 #define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static void csv_packet(struct vmt_out *out, uint64_t offset, const struct vmt_pt_packet *packet,
-		       const struct vmt_pt_field *fields, unsigned int n)
+static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
+		       const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
+		       unsigned int n)
 {
-	char *p = vmt_out_room(out, LINE_MAX);
+	char *p = vmt_out_room(lines->out, LINE_MAX);
 
 	p = put_number(p, offset);
 	*p++ = ',';
@@ -142,7 +150,9 @@ static void csv_packet(struct vmt_out *out, uint64_t offset, const struct vmt_pt
 			if (fields[i].known && !strcmp(fields[i].name, columns[c]))
 				p = put_value(p, &fields[i]);
 	}
-	vmt_out_took(out, put_text(p, ",,\n"));
+	p = put_text(p, ",,");
+	p = put_text(p, lines->area_csv);
+	vmt_out_took(lines->out, put_text(p, "\n"));
 }
 
 void vmt_pt_lines_begin(const struct vmt_pt_lines *lines)
@@ -154,7 +164,18 @@ void vmt_pt_lines_begin(const struct vmt_pt_lines *lines)
 	vmt_out_str(lines->out, "offset,len,packet");
 	for (unsigned int c = 0; c < NR_COLUMNS; c++)
 		vmt_out_printf(lines->out, ",%s", columns[c]);
-	vmt_out_str(lines->out, ",skipped,error\n");
+	vmt_out_str(lines->out, lines->areas ? ",skipped,error,cpu,tid\n" : ",skipped,error\n");
+}
+
+void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid)
+{
+	bool is_cpu = cpu != VMT_AUX_NO_CPU;
+	uint32_t n = is_cpu ? cpu : tid;
+
+	snprintf(lines->area_json, sizeof(lines->area_json), "\"%s\":%u,", is_cpu ? "cpu" : "tid",
+		 n);
+	snprintf(lines->area_text, sizeof(lines->area_text), is_cpu ? "[%03u] " : "(%u) ", n);
+	snprintf(lines->area_csv, sizeof(lines->area_csv), is_cpu ? ",%u," : ",,%u", n);
 }
 
 void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
@@ -165,31 +186,27 @@ void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
 
 	lines->packets++;
 	if (lines->format == VMT_SCRIPT_JSON)
-		json_packet(lines->out, offset, packet, fields, n);
+		json_packet(lines, offset, packet, fields, n);
 	else if (lines->format == VMT_SCRIPT_CSV)
-		csv_packet(lines->out, offset, packet, fields, n);
+		csv_packet(lines, offset, packet, fields, n);
 	else
-		text_packet(lines->out, offset, packet, fields, n);
+		text_packet(lines, offset, packet, fields, n);
 }
 
 void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,
 			  const char *why)
 {
-	struct vmt_json j = { .out = lines->out };
-
 	if (lines->format == VMT_SCRIPT_JSON) {
-		vmt_json_open(&j, NULL, '{');
-		vmt_json_number(&j, "offset", true, offset);
-		vmt_json_number(&j, "skipped", true, len);
-		vmt_json_text(&j, "error", why);
-		vmt_json_close(&j, '}');
-		vmt_out_char(lines->out, '\n');
+		vmt_out_printf(lines->out,
+			       "{%s\"offset\":%llu,\"skipped\":%llu,\"error\":\"%s\"}\n",
+			       lines->area_json, U(offset), U(len), why);
 	} else if (lines->format == VMT_SCRIPT_CSV) {
 		vmt_out_printf(lines->out, "%llu,,", U(offset));
 		vmt_out_repeat(lines->out, ',', NR_COLUMNS);
-		vmt_out_printf(lines->out, ",%llu,%s\n", U(len), why);
+		vmt_out_printf(lines->out, ",%llu,%s%s\n", U(len), why, lines->area_csv);
 	} else {
-		vmt_out_printf(lines->out, "0x%08llx %2llu skipped: %s\n", U(offset), U(len), why);
+		vmt_out_printf(lines->out, "%s0x%08llx %2llu skipped: %s\n", lines->area_text,
+			       U(offset), U(len), why);
 	}
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "decode/base/aux.h"
 #include "decode/base/item.h"
 #include "decode/export/script.h"
 #include "decode/pt/packet.h"
@@ -14,14 +15,22 @@
  *   {"offset":N,"len":N,"packet":S, members of its kind ..., "payload":H}
  *   {"offset":N,"skipped":N,"error":S}   bytes that are no packet
  *   {"ledger":{...}}                     the last line
+ * With areas each line but the first and the last begins with "cpu":N or "tid":N: whose bytes
+ * they are; in CSV two columns at the end.
  */
 struct vmt_pt_lines {
 	struct vmt_out *out;
 	enum vmt_script_format format;
 	uint64_t packets;
+	bool areas;	    /* set before vmt_pt_lines_begin */
+	char area_json[24]; /* vmt_pt_lines_area */
+	char area_text[16];
+	char area_csv[24];
 };
 
 void vmt_pt_lines_begin(const struct vmt_pt_lines *lines);
+/* Whose packets follow: cpu, or, where that is VMT_AUX_NO_CPU, tid. */
+void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid);
 void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
 			 const struct vmt_pt_packet *packet);
 void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,

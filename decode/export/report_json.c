@@ -161,6 +161,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_number(j, "late_records", true, f->late);
 	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
+	vmt_json_number(j, "events_unbilled", true, r->events_unbilled);
 	vmt_json_bool(j, "recording", true, r->recording);
 	write_loss(j, &r->ledger);
 	write_vms(j, f);

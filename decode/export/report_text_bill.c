@@ -244,6 +244,8 @@ void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 		add(&t, "", r->facts->late, " records came out of order. ");
 	if (r->rows_dropped)
 		add(&t, "", r->rows_dropped, " exits stand in rows without key: too many keys. ");
+	if (r->events_unbilled)
+		add(&t, "", r->events_unbilled, " events are of vCPUs beyond the bill's bound. ");
 	if (silent_vcpus(r))
 		add(&t, "", silent_vcpus(r), " vCPUs had no event. ");
 	if (t.at && t.bytes[t.at - 1] == ' ')

@@ -26,6 +26,7 @@ const struct vmt_io_ops vmt_io_system = {
 	.openat = system_openat,
 	.close = close,
 	.read = read,
+	.pread = pread,
 	.writev = writev,
 	.fsync = fsync,
 	.fallocate = fallocate,

@@ -16,6 +16,7 @@ struct vmt_io_ops {
 	int (*openat)(int dirfd, const char *path, int flags, mode_t mode);
 	int (*close)(int fd);
 	ssize_t (*read)(int fd, void *buf, size_t len);
+	ssize_t (*pread)(int fd, void *buf, size_t len, off_t offset);
 	ssize_t (*writev)(int fd, const struct iovec *iov, int n);
 	int (*fsync)(int fd);
 	int (*fallocate)(int fd, int mode, off_t offset, off_t len);

@@ -49,6 +49,23 @@ int vmt_reader_seek(struct vmt_reader *reader, uint64_t offset, struct vmt_diag 
  * pipe). */
 uint64_t vmt_reader_skip_hole(struct vmt_reader *reader);
 
+/*
+ * Reads len bytes at an absolute offset, wherever the reader stands; its position and what was
+ * peeked stay. Only for inputs that can seek (VMT_E_UNSUPPORTED otherwise). *done: how many came,
+ * fewer than len only with VMT_E_TRUNCATED (the input ends) or VMT_E_IO.
+ */
+int vmt_reader_read_at(struct vmt_reader *reader, uint64_t offset, uint8_t *out, size_t len,
+		       size_t *done, struct vmt_diag *diag);
+
+/*
+ * Makes a pipe an input that can seek from its current position on: all that is left of it is
+ * copied to a file without a name in $TMPDIR, /var/tmp or /tmp. Offsets stay what they were. What
+ * finds no room there (64 MiB of the file system stay free) is read, thrown away and counted in
+ * *lost. Nothing to do for an input that can seek. VMT_E_IO when no such file can be made, or the
+ * pipe cannot be read.
+ */
+int vmt_reader_spool(struct vmt_reader *reader, uint64_t *lost, struct vmt_diag *diag);
+
 /* Offset of the current position; the size of the input (0 when it has none, as a pipe). */
 uint64_t vmt_reader_offset(const struct vmt_reader *reader);
 uint64_t vmt_reader_size(const struct vmt_reader *reader);

@@ -22,31 +22,31 @@ int perf_packed_begin(struct vmt_perfdata *p, const uint8_t *bytes, size_t len)
 			return VMT_E_NOMEM;
 		ZSTD_DCtx_setParameter(p->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
 	}
-	p->packed = (ZSTD_inBuffer){ bytes, len, 0 };
-	p->packed_more = true;
+	p->at.packed = (ZSTD_inBuffer){ bytes, len, 0 };
+	p->at.packed_more = true;
 	return 0;
 }
 
 int perf_packed_more(struct vmt_perfdata *p)
 {
-	size_t rest = p->plain_len - p->plain_pos;
+	size_t rest = p->at.plain_len - p->at.plain_pos;
 	ZSTD_outBuffer o;
 
-	if (!p->packed_more)
+	if (!p->at.packed_more)
 		return 0;
-	memmove(p->plain, p->plain + p->plain_pos, rest);
+	memmove(p->plain, p->plain + p->at.plain_pos, rest);
 	o = (ZSTD_outBuffer){ p->plain, PLAIN_CAP, rest };
 	while (o.pos < o.size) {
-		size_t before = o.pos, hint = ZSTD_decompressStream(p->zstd, &o, &p->packed);
+		size_t before = o.pos, hint = ZSTD_decompressStream(p->zstd, &o, &p->at.packed);
 
 		if (ZSTD_isError(hint))
 			return VMT_E_DAMAGED;
-		if (p->packed.pos == p->packed.size && (o.pos == before || o.pos < o.size)) {
-			p->packed_more = false;
+		if (p->at.packed.pos == p->at.packed.size && (o.pos == before || o.pos < o.size)) {
+			p->at.packed_more = false;
 			break;
 		}
 	}
-	p->plain_pos = 0;
-	p->plain_len = o.pos;
+	p->at.plain_pos = 0;
+	p->at.plain_len = o.pos;
 	return o.pos > rest;
 }

@@ -47,6 +47,8 @@ int vmt_perfdata_open(struct vmt_perfdata **out, struct vmt_reader *reader, stru
 		status = perf_header_read(p, diag);
 		if (!status)
 			status = vmt_perfdata_need_formats(p, diag);
+		if (!status && perf_has_pmu_events(p))
+			status = perf_aux_walk(p, diag);
 	}
 	if (status) {
 		vmt_perfdata_release(p);
@@ -69,6 +71,7 @@ struct vmt_reader *vmt_perfdata_release(struct vmt_perfdata *p)
 		free(p->features[i]);
 	ZSTD_freeDCtx(p->zstd);
 	free(p->plain);
+	perf_aux_free(p);
 	free(p);
 	return reader;
 }
@@ -81,7 +84,7 @@ void vmt_perfdata_close(struct vmt_perfdata *p)
 
 struct vmt_ledger vmt_perfdata_ledger(const struct vmt_perfdata *p)
 {
-	return p->ledger;
+	return p->at.ledger;
 }
 
 int vmt_perfdata_need_formats(const struct vmt_perfdata *p, struct vmt_diag *diag)
@@ -106,9 +109,9 @@ int vmt_perfdata_need_formats(const struct vmt_perfdata *p, struct vmt_diag *dia
 
 void perf_count(struct vmt_perfdata *p, uint64_t decoded, uint64_t skipped)
 {
-	p->ledger.bytes_total += decoded + skipped;
-	p->ledger.bytes_decoded += decoded;
-	p->ledger.bytes_skipped += skipped;
+	p->at.ledger.bytes_total += decoded + skipped;
+	p->at.ledger.bytes_decoded += decoded;
+	p->at.ledger.bytes_skipped += skipped;
 }
 
 void perf_loss_item(struct vmt_perfdata *p, struct vmt_item *item, const char *kind, uint64_t bytes)
@@ -161,7 +164,10 @@ static void end(struct vmt_perfdata *p)
 {
 	uint64_t size = vmt_reader_size(p->reader);
 
-	p->ended = true;
+	p->at.ended = true;
+	/* Extents that the index does not hold were stepped over as if they could be read. */
+	p->at.ledger.bytes_decoded -= p->walking ? 0 : p->aux.lost_bytes;
+	p->at.ledger.bytes_skipped += p->walking ? 0 : p->aux.lost_bytes;
 	/* The features behind the data have been read when the file was opened. */
 	if (p->has_data_end && size > p->data_end)
 		perf_count(p, size - p->data_end, 0);
@@ -177,7 +183,7 @@ int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *ki
 	status = perf_skip_some(p, UINT64_MAX, &done, diag);
 	item->lost_bytes = done;
 	if (!strcmp(kind, "truncated"))
-		p->ledger.truncated = true;
+		p->at.ledger.truncated = true;
 	end(p);
 	return status < 0 ? status : 1;
 }
@@ -185,14 +191,14 @@ int perf_skip_rest(struct vmt_perfdata *p, struct vmt_item *item, const char *ki
 int perf_end_truncated(struct vmt_perfdata *p, struct vmt_item *item, uint64_t lost)
 {
 	perf_loss_item(p, item, "truncated", lost);
-	p->ledger.truncated = true;
+	p->at.ledger.truncated = true;
 	end(p);
 	return 1;
 }
 
 static int end_item(struct vmt_perfdata *p, struct vmt_item *item, bool in_order)
 {
-	if (!in_order || p->plain_pos < p->plain_len /* half a record */)
+	if (!in_order || p->at.cut_off || p->at.plain_pos < p->at.plain_len /* half a record */)
 		return perf_end_truncated(p, item, 0);
 	*item = (struct vmt_item){ .type = VMT_ITEM_END, .offset = vmt_reader_offset(p->reader) };
 	end(p);
@@ -238,21 +244,21 @@ static bool size_fits(const uint8_t *header)
 /* Unpacked records: 1 an item; 0 none that is whole; VMT_E_DAMAGED when the chain is broken. */
 static int plain_item(struct vmt_perfdata *p, struct vmt_item *item)
 {
-	while (p->plain_len - p->plain_pos >= 8) {
-		const uint8_t *at = p->plain + p->plain_pos;
-		size_t run = kernel_run(at, p->plain_len - p->plain_pos);
+	while (p->at.plain_len - p->at.plain_pos >= 8) {
+		const uint8_t *at = p->plain + p->at.plain_pos;
+		size_t run = kernel_run(at, p->at.plain_len - p->at.plain_pos);
 		size_t size = vmt_load_u16(at + 6);
 
 		if (run) {
 			records_item(p, item, at, run);
-			p->plain_pos += run;
+			p->at.plain_pos += run;
 			return 1;
 		}
 		if (!size_fits(at))
 			return VMT_E_DAMAGED;
-		if (size > p->plain_len - p->plain_pos)
+		if (size > p->at.plain_len - p->at.plain_pos)
 			return 0;
-		p->plain_pos += size;
+		p->at.plain_pos += size;
 		if (vmt_load_u32(at) == PERF_USER_FINISHED_ROUND) {
 			*item = (struct vmt_item){ .type = VMT_ITEM_ROUND,
 						   .offset = vmt_reader_offset(p->reader) };
@@ -280,28 +286,28 @@ static int packed_item(struct vmt_perfdata *p, struct vmt_item *item)
 	}
 	if (status >= 0)
 		return status;
-	p->packed_broken = true;
-	p->packed_more = false;
-	p->plain_pos = p->plain_len = 0;
-	p->ledger.bytes_decoded -= p->pending_skip;
-	p->ledger.bytes_skipped += p->pending_skip;
-	perf_loss_item(p, item, "damaged", p->pending_skip);
+	p->at.packed_broken = true;
+	p->at.packed_more = false;
+	p->at.plain_pos = p->at.plain_len = 0;
+	p->at.ledger.bytes_decoded -= p->at.pending_skip;
+	p->at.ledger.bytes_skipped += p->at.pending_skip;
+	perf_loss_item(p, item, "damaged", p->at.pending_skip);
 	return 1;
 }
 
 /* Metadata first: attrs, then formats. */
 static int waiting_item(struct vmt_perfdata *p, struct vmt_item *item)
 {
-	if (p->next_attr < p->nr_attrs) {
-		const struct perf_attr *a = &p->attrs[p->next_attr++];
+	if (p->at.next_attr < p->nr_attrs) {
+		const struct perf_attr *a = &p->attrs[p->at.next_attr++];
 
 		*item = (struct vmt_item){
 			.type = VMT_ITEM_ATTR, .attr = &a->attr, .ids = a->ids, .nr_ids = a->nr_ids
 		};
 		return 1;
 	}
-	if (p->next_text < p->nr_texts) {
-		const struct perf_text *t = &p->texts[p->next_text++];
+	if (p->at.next_text < p->nr_texts) {
+		const struct perf_text *t = &p->texts[p->at.next_text++];
 
 		*item = (struct vmt_item){ .type = VMT_ITEM_FORMAT,
 					   .data = p->formats + t->offset,
@@ -331,7 +337,7 @@ static int file_item(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_d
 	if (run) {
 		records_item(p, item, bytes, run);
 		perf_count(p, run, 0);
-		p->pending_skip = run;
+		p->at.pending_skip = run;
 		return 1;
 	}
 	size = vmt_load_u16(bytes + 6);
@@ -350,17 +356,25 @@ static int file_item(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_d
 
 int vmt_perfdata_next(struct vmt_perfdata *p, struct vmt_item *item, struct vmt_diag *diag)
 {
-	while (!p->ended) {
+	while (!p->at.ended) {
 		int status = waiting_item(p, item);
 
 		if (status)
 			return status;
-		if (p->pending_skip) {
-			status = vmt_reader_skip(p->reader, p->pending_skip, diag);
-			p->pending_skip = 0;
+		if (p->at.pending_skip) {
+			status = vmt_reader_skip(p->reader, p->at.pending_skip, diag);
+			p->at.pending_skip = 0;
 			if (status)
 				return status;
 		}
+		if (p->walk_due && !p->walked) {
+			status = perf_aux_walk(p, diag);
+			if (status)
+				return status;
+		}
+		status = perf_aux_losses(p, item);
+		if (status)
+			return status;
 		status = file_item(p, item, diag);
 		if (status)
 			return status;

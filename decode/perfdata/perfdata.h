@@ -13,14 +13,17 @@
 /*
  * Reader of perf.data: file and pipe mode, zstd records, files cut off or with data.size 0.
  * Delivers the same items as decode/store: ATTR, FORMAT (from the tracing data), RECORDS, ROUND,
- * LOSS, END. Runs of neighbouring kernel records come as one RECORDS item. Source: Linux,
- * tools/perf/Documentation/perf.data-file-format.txt and tools/perf/util/{header,session}.c.
+ * AUX, VCPU_LINK (from ID_INDEX), LOSS, END. Runs of neighbouring kernel records come as one
+ * RECORDS item. Source: Linux, tools/perf/Documentation/perf.data-file-format.txt and
+ * tools/perf/util/{header,session}.c.
  *
  * Kinds of loss: damaged (a size that cannot be: the records chain by their sizes, so that all that
  * follows is lost; or zstd data, which are one stream), truncated (the input ends inside of a
- * record, or before the data section does), auxtrace (Intel PT and the like, not read here).
- * Memory: the reader's buffer, up to 4 MiB of formats, 8 MiB of ids, and for zstd records a window
- * of up to 8 MiB.
+ * record, or before the data section does), auxtrace (AUX data that is not Intel PT: not read
+ * here), aux-limit (more buffers of Intel PT than an index holds), spool-full (the rest of a pipe
+ * found no room in a temporary file: vmt_reader_spool).
+ * Memory: the reader's buffer, up to 4 MiB of formats, 8 MiB of ids, for zstd records a window
+ * of up to 8 MiB, and 40 bytes a buffer of Intel PT.
  */
 struct vmt_perfdata;
 
@@ -45,6 +48,16 @@ int vmt_perfdata_next(struct vmt_perfdata *perf, struct vmt_item *item, struct v
  * in file mode vmt_perfdata_open has asked.
  */
 int vmt_perfdata_need_formats(const struct vmt_perfdata *perf, struct vmt_diag *diag);
+
+/*
+ * The file's Intel PT: areas, how it was set up, which processor. Never NULL; without Intel PT it
+ * has no area, but info.has_time_conv and info.has_cpu_id all the same. A file with events of a
+ * dynamic PMU is walked for it when it is opened, any other one at its first AUXTRACE_INFO of Intel
+ * PT, and a pipe is spooled there: that is before its first AUX item, and in what perf writes
+ * before the first RECORDS. Belongs to perf; ask again after the walk. In the ledger the trace
+ * counts as decoded: who decodes it takes off what he skipped.
+ */
+const struct vmt_aux_index *vmt_perfdata_aux(struct vmt_perfdata *perf);
 
 struct vmt_ledger vmt_perfdata_ledger(const struct vmt_perfdata *perf);
 

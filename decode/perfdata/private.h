@@ -6,6 +6,7 @@
 
 #include "decode/base/cursor.h"
 #include "decode/perfdata/perfdata.h"
+#include "decode/ring/aux_build.h"
 #include "decode/ring/ring.h"
 
 #define PERF_ATTRS_MAX	  4096u
@@ -22,7 +23,10 @@ enum perf_user_type {
 	PERF_USER_HEADER_ATTR = 64,
 	PERF_USER_TRACING_DATA = 66,
 	PERF_USER_FINISHED_ROUND = 68,
+	PERF_USER_ID_INDEX = 69,
+	PERF_USER_AUXTRACE_INFO = 70,
 	PERF_USER_AUXTRACE = 71,
+	PERF_USER_TIME_CONV = 79,
 	PERF_USER_HEADER_FEATURE = 80,
 	PERF_USER_COMPRESSED = 81,
 	PERF_USER_COMPRESSED2 = 83,
@@ -31,6 +35,7 @@ enum perf_user_type {
 enum perf_feature {
 	PERF_FEATURE_TRACING_DATA = 1,
 	PERF_FEATURE_CMDLINE = 11,
+	PERF_FEATURE_AUXTRACE = 18,
 };
 
 /* An attr with its ids, waiting to be delivered. */
@@ -45,35 +50,54 @@ struct perf_text {
 	size_t offset, len;
 };
 
+/* How far the file has been read. */
+struct perf_place {
+	struct vmt_ledger ledger;
+	size_t next_attr, next_text;
+	size_t pending_skip;  /* bytes of the reader that the item before covers */
+	ZSTD_inBuffer packed; /* of the record that pending_skip covers */
+	bool packed_more;     /* zstd may hold output that did not fit */
+	bool packed_broken;   /* the stream is damaged: what follows cannot be unpacked */
+	size_t plain_pos, plain_len;
+	bool is_pt;   /* AUXTRACE_INFO says that AUXTRACE is Intel PT */
+	bool cut_off; /* the item before ended with the input: it has to be said */
+	bool ended;   /* the last item was delivered */
+};
+
 struct vmt_perfdata {
 	struct vmt_reader *reader;
 	bool is_pipe;	   /* pipe mode: metadata comes as records */
 	bool has_data_end; /* file mode: the data section ends at data_end */
 	uint64_t data_end;
 	uint64_t feature_bits[4];
-	struct vmt_ledger ledger;
+	struct perf_place at;
 
 	struct perf_attr *attrs;
-	size_t nr_attrs, next_attr;
+	size_t nr_attrs;
 	size_t total_ids;
 
 	bool has_tracing; /* tracing data was there, whole or not */
 	uint8_t *formats;
 	size_t formats_len, formats_cap;
 	struct perf_text *texts;
-	size_t nr_texts, next_text;
+	size_t nr_texts;
 
 	char *features[PERF_FEATURES]; /* by the table in feature.c */
 
-	size_t pending_skip; /* bytes of the reader that the item before covers */
-
 	ZSTD_DCtx *zstd;
-	ZSTD_inBuffer packed; /* of the record that pending_skip covers */
-	bool packed_more;     /* zstd may hold output that did not fit */
-	bool packed_broken;   /* the stream is damaged: what follows cannot be unpacked */
-	uint8_t *plain;	      /* unpacked records: plain[plain_pos..plain_len) are left */
-	size_t plain_pos, plain_len;
-	bool ended; /* the last item was delivered */
+	uint8_t *plain; /* unpacked records: plain[plain_pos..plain_len) are left */
+
+	bool walk_due; /* the index has to be made from here on, before the next record */
+	bool walking;  /* it is being made */
+	bool walked;
+	struct vmt_aux_index aux;
+	struct vmt_aux_build build;
+	uint64_t mtc_bit, mtc_freq_bits; /* of the config, as AUXTRACE_INFO names them */
+	char *filter;			 /* aux.info.filter */
+	struct vmt_aux_extent extent;	 /* of the VMT_ITEM_AUX before */
+	struct vmt_vcpu_link *links;	 /* of the VMT_ITEM_VCPU_LINK before */
+	uint64_t spool_lost; /* bytes of a pipe that found no room; counted, to be told */
+	bool tell_limit;     /* aux.lost_bytes are to be told */
 };
 
 /* ---- header.c: file mode ---- */
@@ -118,6 +142,27 @@ int perf_packed_more(struct vmt_perfdata *p);
  */
 int perf_user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
 		     struct vmt_item *item, struct vmt_diag *diag);
+
+/* ---- aux.c: Intel PT and what goes with it ---- */
+
+/* AUXTRACE_INFO, TIME_CONV: their bodies. Any length. VMT_E_NOMEM. */
+int perf_auxtrace_info(struct vmt_perfdata *p, const uint8_t *body, size_t len);
+void perf_time_conv(struct vmt_perfdata *p, const uint8_t *body, size_t len);
+/* ID_INDEX: 1 an item, 0 when it names no vCPU, VMT_E_NOMEM. */
+int perf_id_index(struct vmt_perfdata *p, const uint8_t *body, size_t len, struct vmt_item *item);
+/* AUXTRACE, with the trace that follows; as perf_user_record. */
+int perf_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t len, struct vmt_item *item,
+		  struct vmt_diag *diag);
+/* Whether the header lets expect AUX data. */
+bool perf_has_pmu_events(const struct vmt_perfdata *p);
+/*
+ * Makes the index from the reader's position to the end, and comes back. A pipe is spooled first.
+ * 0, VMT_E_IO, VMT_E_NOMEM.
+ */
+int perf_aux_walk(struct vmt_perfdata *p, struct vmt_diag *diag);
+/* Losses that the walk found: 1 an item, 0 no more. */
+int perf_aux_losses(struct vmt_perfdata *p, struct vmt_item *item);
+void perf_aux_free(struct vmt_perfdata *p);
 
 /* ---- perfdata.c ---- */
 

@@ -46,53 +46,31 @@ static int take_tracing(struct vmt_perfdata *p, const uint8_t *record, size_t le
 	uint64_t padded = (size + 7) & ~UINT64_C(7), used, rest;
 	int status = vmt_reader_skip(p->reader, len, diag);
 
+	used = 0;
 	perf_count(p, len, 0);
-	if (!status)
+	if (!status && !p->walking)
 		status = perf_tracing_read(p, size, &used, diag);
 	if (status)
 		return status;
 	perf_count(p, used, 0);
 	/* What is behind the formats, and padding: read, but of no use here. */
 	status = perf_skip_some(p, padded - used, &rest, diag);
-	p->ledger.bytes_skipped -= rest;
-	p->ledger.bytes_decoded += rest;
+	p->at.ledger.bytes_skipped -= rest;
+	p->at.ledger.bytes_decoded += rest;
 	if (status || used + rest == padded)
 		return status;
 	return perf_end_truncated(p, item, 0);
-}
-
-/* AUXTRACE: u64 size, …; that many bytes of trace follow the record. */
-static int skip_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t len,
-			 struct vmt_item *item, struct vmt_diag *diag)
-{
-	uint64_t size = len >= 16 ? vmt_load_u64(record + 8) : 0, done;
-	int status;
-
-	if (size > INT64_MAX)
-		return perf_skip_rest(p, item, "damaged", diag);
-	perf_loss_item(p, item, "auxtrace", 0);
-	status = vmt_reader_skip(p->reader, len, diag);
-	if (status)
-		return status;
-	perf_count(p, len, 0);
-	status = perf_skip_some(p, size, &done, diag);
-	if (status)
-		return status;
-	if (done < size)
-		return perf_end_truncated(p, item, done);
-	item->lost_bytes = done;
-	return 1;
 }
 
 /* Pieces of a stream that broke before are skipped, each with its record. */
 static int take_packed(struct vmt_perfdata *p, const uint8_t *payload, size_t len,
 		       struct vmt_item *item, struct vmt_diag *diag)
 {
-	if (!p->packed_broken)
+	if (!p->at.packed_broken)
 		return perf_packed_begin(p, payload, len) ? no_memory(diag) : 0;
-	p->ledger.bytes_decoded -= p->pending_skip;
-	p->ledger.bytes_skipped += p->pending_skip;
-	perf_loss_item(p, item, "damaged", p->pending_skip);
+	p->at.ledger.bytes_decoded -= p->at.pending_skip;
+	p->at.ledger.bytes_skipped += p->at.pending_skip;
+	perf_loss_item(p, item, "damaged", p->at.pending_skip);
 	return 1;
 }
 
@@ -103,7 +81,7 @@ static int take_packed2(struct vmt_perfdata *p, const uint8_t *record, size_t le
 	uint64_t size = len >= 16 ? vmt_load_u64(record + 8) : 0;
 
 	if (len < 16 || size > len - 16) {
-		p->packed_broken = true;
+		p->at.packed_broken = true;
 		size = 0;
 	}
 	return take_packed(p, record + (len < 16 ? len : 16), (size_t)size, item, diag);
@@ -113,24 +91,33 @@ int perf_user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
 		     struct vmt_item *item, struct vmt_diag *diag)
 {
 	uint32_t type = vmt_load_u32(record);
+	int status;
 
 	if (type == PERF_USER_TRACING_DATA)
 		return take_tracing(p, record, len, item, diag);
 	if (type == PERF_USER_AUXTRACE)
-		return skip_auxtrace(p, record, len, item, diag);
+		return perf_auxtrace(p, record, len, item, diag);
 	perf_count(p, len, 0);
-	p->pending_skip = len;
+	p->at.pending_skip = len;
 	switch (type) {
 	case PERF_USER_COMPRESSED:
 		return take_packed(p, record + 8, len - 8, item, diag);
 	case PERF_USER_COMPRESSED2:
 		return take_packed2(p, record, len, item, diag);
 	case PERF_USER_HEADER_ATTR:
-		return p->is_pipe ? take_attr(p, record + 8, len - 8, diag) : 0;
+		return p->is_pipe && !p->walking ? take_attr(p, record + 8, len - 8, diag) : 0;
 	case PERF_USER_HEADER_FEATURE:
 		if (p->is_pipe && len >= 16)
 			perf_feature_take(p, vmt_load_u64(record + 8), record + 16, len - 16);
 		return 0;
+	case PERF_USER_AUXTRACE_INFO:
+		return perf_auxtrace_info(p, record + 8, len - 8) ? no_memory(diag) : 0;
+	case PERF_USER_TIME_CONV:
+		perf_time_conv(p, record + 8, len - 8);
+		return 0;
+	case PERF_USER_ID_INDEX:
+		status = perf_id_index(p, record + 8, len - 8, item);
+		return status < 0 ? no_memory(diag) : status;
 	case PERF_USER_FINISHED_ROUND:
 		*item = (struct vmt_item){ .type = VMT_ITEM_ROUND,
 					   .offset = vmt_reader_offset(p->reader) };

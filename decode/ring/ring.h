@@ -42,6 +42,7 @@ enum vmt_ring_type { /* PERF_RECORD_* */
 		     VMT_RING_LOST_SAMPLES = 13,
 		     VMT_RING_SWITCH = 14,
 		     VMT_RING_SWITCH_CPU_WIDE = 15,
+		     VMT_RING_AUX_OUTPUT_HW_ID = 21,
 		     VMT_RING_USER_FIRST = 64, /* from here on: written by perf, no trailer */
 };
 
@@ -64,6 +65,24 @@ struct vmt_ring_record {
 	uint32_t raw_len;
 	uint64_t lost; /* LOST, LOST_SAMPLES: how many records */
 };
+
+/* AUX: a stretch of an AUX area was written. */
+#define VMT_RING_AUX_TRUNCATED 1u /* the area was full: the trace stopped at its end */
+#define VMT_RING_AUX_OVERWRITE 2u /* snapshot mode */
+#define VMT_RING_AUX_PARTIAL   4u /* trace is missing inside, as where a guest ran untraced */
+#define VMT_RING_AUX_COLLISION 8u
+
+struct vmt_ring_aux {
+	uint64_t aux_offset, aux_size;
+	uint64_t flags;
+};
+
+/* The bodies of records with a layout of their own; false when the record is another or short. */
+bool vmt_ring_aux_of(const struct vmt_ring_record *record, struct vmt_ring_aux *out);
+/* ITRACE_START: who is traced. SWITCH_CPU_WIDE: the next task when out, the previous when in. */
+bool vmt_ring_task_of(const struct vmt_ring_record *record, uint32_t *pid, uint32_t *tid);
+/* AUX_OUTPUT_HW_ID: what PEBS records of the event (the trailer's id) carry in PT. */
+bool vmt_ring_hw_id_of(const struct vmt_ring_record *record, uint64_t *hw_id);
 
 /*
  * The attrs of a capture and which id belongs to which. Filled before records are read; a record is

@@ -182,6 +182,94 @@ bool vmt_store_loss_decode(const uint8_t *bytes, size_t len, struct vmt_store_lo
 	return !c.short_read;
 }
 
+/* Flags of AUX_INFO. */
+enum {
+	INFO_TIME_CONV = 1u << 0,
+	INFO_MTC_FREQ = 1u << 1,
+	INFO_PER_CPU = 1u << 2,
+	INFO_SNAPSHOT = 1u << 3,
+	INFO_EVENT_TRACE = 1u << 4,
+	INFO_CPU_ID = 1u << 5,
+};
+
+void vmt_store_aux_info_encode(const struct vmt_pt_info *info, uint8_t out[VMT_STORE_AUX_INFO_LEN])
+{
+	uint32_t flags =
+		(info->has_time_conv ? INFO_TIME_CONV : 0u) |
+		(info->has_mtc_freq ? INFO_MTC_FREQ : 0u) | (info->per_cpu ? INFO_PER_CPU : 0u) |
+		(info->snapshot ? INFO_SNAPSHOT : 0u) |
+		(info->event_trace ? INFO_EVENT_TRACE : 0u) | (info->has_cpu_id ? INFO_CPU_ID : 0u);
+	uint8_t *p = put_u32(out, info->pmu_type);
+
+	p = put_u32(p, flags);
+	p = put_u64(p, info->config);
+	p = put_u64(p, info->time_zero);
+	p = put_u32(p, info->time_mult);
+	p = put_u16(p, info->time_shift);
+	p = put_u16(p, info->mtc_freq);
+	p = put_u32(p, info->tsc_num);
+	p = put_u32(p, info->art_den);
+	p = put_u32(p, info->nom_ratio);
+	p = put_u16(p, info->family);
+	p = put_u16(p, info->model);
+	p = put_u16(p, info->stepping);
+	p = put_u16(p, 0);
+	put_u32(p, 0);
+}
+
+void vmt_store_aux_info_decode(const uint8_t bytes[VMT_STORE_AUX_INFO_LEN],
+			       struct vmt_pt_info *info)
+{
+	struct vmt_cursor c = vmt_cursor_of(bytes, VMT_STORE_AUX_INFO_LEN);
+	uint32_t flags;
+
+	*info = (struct vmt_pt_info){ .pmu_type = vmt_cursor_u32(&c) };
+	flags = vmt_cursor_u32(&c);
+	info->config = vmt_cursor_u64(&c);
+	info->time_zero = vmt_cursor_u64(&c);
+	info->time_mult = vmt_cursor_u32(&c);
+	info->time_shift = vmt_cursor_u16(&c);
+	info->mtc_freq = vmt_cursor_u16(&c) & 15;
+	info->tsc_num = vmt_cursor_u32(&c);
+	info->art_den = vmt_cursor_u32(&c);
+	info->nom_ratio = vmt_cursor_u32(&c);
+	info->family = vmt_cursor_u16(&c);
+	info->model = vmt_cursor_u16(&c);
+	info->stepping = vmt_cursor_u16(&c);
+	info->has_time_conv = flags & INFO_TIME_CONV && info->time_mult && info->time_shift < 64;
+	info->has_mtc_freq = flags & INFO_MTC_FREQ;
+	info->per_cpu = flags & INFO_PER_CPU;
+	info->snapshot = flags & INFO_SNAPSHOT;
+	info->event_trace = flags & INFO_EVENT_TRACE;
+	info->has_cpu_id = flags & INFO_CPU_ID;
+}
+
+void vmt_store_aux_encode(const struct vmt_store_aux_head *head, uint8_t out[VMT_STORE_AUX_HEAD])
+{
+	uint8_t *p = put_u64(out, head->aux_offset);
+
+	p = put_u64(p, head->reference);
+	p = put_u32(p, head->pid);
+	p = put_u32(p, head->tid);
+	p = put_u32(p, head->restart ? 1 : 0);
+	put_u32(p, 0);
+}
+
+void vmt_store_aux_decode(const uint8_t bytes[VMT_STORE_AUX_HEAD], struct vmt_store_aux_head *head)
+{
+	head->aux_offset = vmt_load_u64(bytes);
+	head->reference = vmt_load_u64(bytes + 8);
+	head->pid = vmt_load_u32(bytes + 16);
+	head->tid = vmt_load_u32(bytes + 20);
+	head->restart = vmt_load_u32(bytes + 24) & 1;
+}
+
+bool vmt_store_is_appendable(unsigned int type)
+{
+	return (type >= VMT_CHUNK_SESSION && type <= VMT_CHUNK_LOSS) ||
+	       type == VMT_CHUNK_AUX_INFO || type == VMT_CHUNK_AUX;
+}
+
 void vmt_store_segment_encode(const struct vmt_store_segment *s,
 			      uint8_t out[VMT_STORE_INDEX_ROW_LEN])
 {

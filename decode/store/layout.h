@@ -24,6 +24,8 @@
 #define VMT_STORE_FILE_LEN	48u
 #define VMT_STORE_END_LEN	64u
 #define VMT_STORE_INDEX_ROW_LEN 32u
+#define VMT_STORE_AUX_INFO_LEN	56u /* an AUX_INFO payload before the filter */
+#define VMT_STORE_AUX_HEAD	32u /* an AUX payload before the trace */
 
 /* What each chunk, and so a file, begins with. */
 extern const uint8_t vmt_store_magic[VMT_STORE_MAGIC_LEN];
@@ -100,6 +102,23 @@ struct vmt_store_end_info {
 };
 void vmt_store_end_encode(const struct vmt_store_end_info *end, uint8_t out[VMT_STORE_END_LEN]);
 bool vmt_store_end_decode(const uint8_t *bytes, size_t len, struct vmt_store_end_info *end);
+
+/* AUX_INFO: the fixed part; the filter's text follows. */
+void vmt_store_aux_info_encode(const struct vmt_pt_info *info, uint8_t out[VMT_STORE_AUX_INFO_LEN]);
+void vmt_store_aux_info_decode(const uint8_t bytes[VMT_STORE_AUX_INFO_LEN],
+			       struct vmt_pt_info *info);
+
+/* AUX: what stands before the trace. */
+struct vmt_store_aux_head {
+	uint64_t aux_offset, reference;
+	uint32_t pid, tid;
+	bool restart;
+};
+void vmt_store_aux_encode(const struct vmt_store_aux_head *head, uint8_t out[VMT_STORE_AUX_HEAD]);
+void vmt_store_aux_decode(const uint8_t bytes[VMT_STORE_AUX_HEAD], struct vmt_store_aux_head *head);
+
+/* Whether a writer's caller may append a chunk of this type. */
+bool vmt_store_is_appendable(unsigned int type);
 
 /* Copies a kind, anything else than a-z, 0-9 and '-' becoming '-'. out ends in NUL. */
 void vmt_store_kind_copy(char out[VMT_STORE_KIND_MAX], const void *text, size_t len);

@@ -16,6 +16,7 @@ bool vmt_store_is_meta(enum vmt_chunk_type type)
 	case VMT_CHUNK_FORMAT:
 	case VMT_CHUNK_ANCHOR:
 	case VMT_CHUNK_VCPU_TSC:
+	case VMT_CHUNK_AUX_INFO:
 		return true;
 	default:
 		return false;

@@ -9,8 +9,8 @@
 #include "decode/store/store.h"
 
 /*
- * The metadata a file must always hold: the last SESSION and ANCHOR, every ATTR and FORMAT, the
- * last VCPU_TSC of each vCPU. The writer repeats it at the start of each segment.
+ * The metadata a file must always hold: the last SESSION, ANCHOR and AUX_INFO, every ATTR and
+ * FORMAT, the last VCPU_TSC of each vCPU. The writer repeats it at the start of each segment.
  */
 struct vmt_store_meta_item {
 	struct vmt_store_chunk chunk; /* one part: bytes */

@@ -54,8 +54,8 @@ static size_t compress(struct vmt_store_writer *w, const struct vmt_store_chunk 
 {
 	ZSTD_outBuffer out;
 
-	if (!w->options.compress || raw_len < COMPRESS_MIN || chunk->type > VMT_CHUNK_LOSS ||
-	    !make_room_for_zstd(w, raw_len))
+	if (!w->options.compress || raw_len < COMPRESS_MIN ||
+	    !vmt_store_is_appendable(chunk->type) || !make_room_for_zstd(w, raw_len))
 		return 0;
 	out = (ZSTD_outBuffer){ w->zstd_bytes, w->zstd_cap, 0 };
 	ZSTD_CCtx_reset(w->zstd, ZSTD_reset_session_only);

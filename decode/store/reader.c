@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode/base/cursor.h"
+#include "decode/store/aux.h"
 #include "decode/store/hash.h"
 #include "decode/store/scan.h"
 #include "decode/store/seen.h"
@@ -14,6 +15,7 @@ struct vmt_store_reader {
 	struct vmt_reader *reader;
 	struct vmt_store_scan scan;
 	struct vmt_store_seen seen;
+	struct vmt_store_aux aux;
 	uint64_t records_lost, overflows;
 	struct vmt_ring_attr attr;
 	uint64_t *ids;
@@ -77,6 +79,7 @@ struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *s)
 
 	vmt_store_scan_free(&s->scan);
 	vmt_store_seen_free(&s->seen);
+	vmt_store_aux_free(&s->aux);
 	free(s->ids);
 	free(s);
 	return reader;
@@ -94,11 +97,13 @@ static const enum vmt_item_type item_types[] = {
 	[VMT_CHUNK_ROUND] = VMT_ITEM_ROUND,	  [VMT_CHUNK_ANCHOR] = VMT_ITEM_ANCHOR,
 	[VMT_CHUNK_VCPU_TSC] = VMT_ITEM_VCPU_TSC, [VMT_CHUNK_MARK] = VMT_ITEM_MARK,
 	[VMT_CHUNK_LOSS] = VMT_ITEM_LOSS,	  [VMT_CHUNK_END] = VMT_ITEM_END,
+	[VMT_CHUNK_AUX] = VMT_ITEM_AUX,
 };
 
 static bool is_silent(const struct vmt_store_view *view)
 {
-	return view->header.type == VMT_CHUNK_FILE || view->header.type == VMT_CHUNK_INDEX;
+	return view->header.type == VMT_CHUNK_FILE || view->header.type == VMT_CHUNK_INDEX ||
+	       view->header.type == VMT_CHUNK_AUX_INFO;
 }
 
 static bool is_supported(const struct vmt_store_view *view)
@@ -112,6 +117,9 @@ static bool is_supported(const struct vmt_store_view *view)
 		return view->len % sizeof(struct vmt_anchor) == 0;
 	case VMT_CHUNK_VCPU_TSC:
 		return view->len % sizeof(struct vmt_vcpu_tsc) == 0;
+	case VMT_CHUNK_AUX_INFO:
+	case VMT_CHUNK_AUX:
+		return vmt_store_aux_fits(view);
 	default:
 		return h->type >= VMT_CHUNK_SESSION && h->type <= VMT_CHUNK_FILE;
 	}
@@ -159,6 +167,46 @@ static int open_loss(struct vmt_store_reader *s, const struct vmt_store_view *vi
 	return 1;
 }
 
+/* The bytes are read through the index. */
+static void open_aux(struct vmt_store_reader *s, const struct vmt_store_view *view,
+		     struct vmt_item *item)
+{
+	s->aux.extent = vmt_store_aux_extent(view);
+	item->aux = &s->aux.extent;
+	item->aux_idx = view->header.stream;
+	item->data = NULL;
+	item->len = 0;
+}
+
+/* Losses that the walk for the index found: 1 an item, 0 no more. */
+static int aux_loss(struct vmt_store_reader *s, struct vmt_item *item)
+{
+	if (s->aux.lost) {
+		*item = (struct vmt_item){ .type = VMT_ITEM_LOSS,
+					   .offset = vmt_reader_offset(s->reader),
+					   .lost_bytes = s->aux.lost,
+					   .loss_kind = "spool-full" };
+		s->scan.ledger.bytes_total += s->aux.lost;
+		s->scan.ledger.bytes_skipped += s->aux.lost;
+		s->aux.lost = 0;
+		return 1;
+	}
+	if (s->aux.tell_limit) {
+		*item = (struct vmt_item){ .type = VMT_ITEM_LOSS,
+					   .offset = vmt_reader_offset(s->reader),
+					   .lost_bytes = s->aux.index.lost_bytes,
+					   .loss_kind = "aux-limit" };
+		s->aux.tell_limit = false;
+		return 1;
+	}
+	return 0;
+}
+
+const struct vmt_aux_index *vmt_store_aux_index(struct vmt_store_reader *s)
+{
+	return &s->aux.index;
+}
+
 static void gap_item(const struct vmt_store_gap *gap, struct vmt_item *item)
 {
 	*item = (struct vmt_item){ .type = VMT_ITEM_LOSS,
@@ -185,6 +233,8 @@ static int chunk_item(struct vmt_store_reader *s, const struct vmt_store_view *v
 			ok = open_attr(s, view, item);
 		else if (view->header.type == VMT_CHUNK_LOSS)
 			ok = open_loss(s, view, item);
+		else if (view->header.type == VMT_CHUNK_AUX)
+			open_aux(s, view, item);
 	}
 	if (!ok) {
 		vmt_store_scan_reject(&s->scan, view);
@@ -193,7 +243,15 @@ static int chunk_item(struct vmt_store_reader *s, const struct vmt_store_view *v
 	return ok < 0 ? ok : 1;
 }
 
-int vmt_store_next(struct vmt_store_reader *s, struct vmt_item *item, struct vmt_diag *diag)
+/* Whether the index has to be made, from this chunk on. */
+static bool wants_index(const struct vmt_store_reader *s, const struct vmt_store_view *view)
+{
+	return !s->aux.built && is_supported(view) &&
+	       (view->header.type == VMT_CHUNK_AUX_INFO || view->header.type == VMT_CHUNK_AUX);
+}
+
+/* The next chunk or gap that makes an item: 1, 0 at the end, negative. */
+static int next_item(struct vmt_store_reader *s, struct vmt_item *item, struct vmt_diag *diag)
 {
 	struct vmt_store_view view;
 	struct vmt_store_gap gap;
@@ -207,21 +265,36 @@ int vmt_store_next(struct vmt_store_reader *s, struct vmt_item *item, struct vmt
 		}
 		if (found != VMT_STORE_FOUND_CHUNK)
 			return found;
-		if (is_supported(&view) && is_silent(&view))
-			continue;
 		if (vmt_store_seen_before(&s->seen, view.header.type, view.payload, view.len))
 			continue;
-		if (chunk_item(s, &view, item) < 0)
+		if (is_supported(&view) && is_silent(&view))
+			item->type = 0;
+		else if (chunk_item(s, &view, item) < 0)
 			return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the file",
 					    "memory is short");
-		return 1;
+		if (wants_index(s, &view)) {
+			found = vmt_store_aux_build(&s->aux, &s->scan, &view, diag);
+			if (found)
+				return found;
+		}
+		if (item->type)
+			return 1;
 	}
+}
+
+int vmt_store_next(struct vmt_store_reader *s, struct vmt_item *item, struct vmt_diag *diag)
+{
+	return aux_loss(s, item) ? 1 : next_item(s, item, diag);
 }
 
 struct vmt_ledger vmt_store_ledger(const struct vmt_store_reader *s)
 {
 	struct vmt_ledger ledger = s->scan.ledger;
 
+	if (ledger.bytes_decoded >= s->aux.index.lost_bytes) {
+		ledger.bytes_decoded -= s->aux.index.lost_bytes;
+		ledger.bytes_skipped += s->aux.index.lost_bytes;
+	}
 	ledger.records_lost = s->records_lost;
 	ledger.overflows = s->overflows;
 	return ledger;

@@ -44,7 +44,7 @@ void vmt_store_segment_note(struct vmt_store_writer *w, const struct vmt_store_c
 
 	if (last > s->newest_ns)
 		s->newest_ns = last;
-	if (chunk->type != VMT_CHUNK_RECORDS || !s->nr)
+	if ((chunk->type != VMT_CHUNK_RECORDS && chunk->type != VMT_CHUNK_AUX) || !s->nr)
 		return;
 	if (!s->first_ns || first < s->first_ns)
 		s->first_ns = first;

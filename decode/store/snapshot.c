@@ -35,6 +35,7 @@ static bool wanted(struct copy *c, const struct vmt_store_view *view)
 			vmt_store_file_decode(view->payload, view->len, &info) && info.keep;
 		return false;
 	case VMT_CHUNK_RECORDS:
+	case VMT_CHUNK_AUX:
 	case VMT_CHUNK_LOSS:
 		return in_window(c, h);
 	case VMT_CHUNK_ROUND:
@@ -43,7 +44,7 @@ static bool wanted(struct copy *c, const struct vmt_store_view *view)
 	case VMT_CHUNK_END:
 		return false;
 	default:
-		return h->type >= VMT_CHUNK_SESSION && h->type <= VMT_CHUNK_LOSS &&
+		return vmt_store_is_appendable(h->type) &&
 		       !vmt_store_seen_before(&c->seen, h->type, view->payload, view->len);
 	}
 }
@@ -61,7 +62,7 @@ static int copy_chunk(struct copy *c, const struct vmt_store_view *view, struct 
 
 	if (!wanted(c, view))
 		return 0;
-	if (chunk.type == VMT_CHUNK_RECORDS)
+	if (chunk.type == VMT_CHUNK_RECORDS || chunk.type == VMT_CHUNK_AUX)
 		c->has_records = c->round_due = true;
 	else if (chunk.type == VMT_CHUNK_ROUND)
 		c->round_due = false;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "decode/base/anchor.h"
+#include "decode/base/aux.h"
 #include "decode/base/diag.h"
 #include "decode/base/item.h"
 #include "decode/io/ops.h"
@@ -29,9 +30,12 @@ enum vmt_chunk_type {
 	VMT_CHUNK_INDEX = 10,
 	VMT_CHUNK_END = 11,
 	VMT_CHUNK_FILE = 12, /* the first chunk of a file */
+	VMT_CHUNK_AUX_INFO = 13,
+	VMT_CHUNK_AUX = 14,
 };
 
-#define VMT_CHUNK_PAYLOAD_MAX (16u << 20) /* before compression */
+#define VMT_CHUNK_PAYLOAD_MAX (16u << 20)  /* before compression */
+#define VMT_STORE_AUX_MAX     (256u << 10) /* trace in an AUX chunk */
 
 struct vmt_store_options {
 	const struct vmt_io_ops *ops; /* NULL: the system */
@@ -75,18 +79,18 @@ int vmt_store_commit(struct vmt_store_writer *writer, struct vmt_diag *diag);
  * again) and the loss is kept and written as a LOSS chunk as soon as there is room. VMT_E_IO
  * otherwise, VMT_E_LIMIT for a payload above VMT_CHUNK_PAYLOAD_MAX.
  *
- * SESSION (the last), ATTR and FORMAT (all), ANCHOR (the last) and VCPU_TSC (the last of each vCPU)
- * are remembered and repeated at the start of each segment, so that a reader who finds the front of
- * the file dropped or damaged still has them. One that could not be written is written before the
- * next chunk. A segment ends at the first ROUND after segment_bytes, or after an eighth of keep_ns;
- * keep_ns drops whole segments, once all of a segment's RECORDS are older.
+ * SESSION, AUX_INFO (the last), ATTR and FORMAT (all), ANCHOR (the last) and VCPU_TSC (the last of
+ * each vCPU) are remembered and repeated at the start of each segment, so that a reader who finds
+ * the front of the file dropped or damaged still has them. One that could not be written is written
+ * before the next chunk. A segment ends at the first ROUND after segment_bytes, or after an eighth
+ * of keep_ns; keep_ns drops whole segments, once all of a segment's RECORDS and AUX are older.
  */
 struct vmt_store_part {
 	const void *bytes;
 	size_t len;
 };
 struct vmt_store_chunk {
-	enum vmt_chunk_type type; /* up to VMT_CHUNK_LOSS */
+	enum vmt_chunk_type type; /* none of INDEX, END, FILE */
 	uint32_t stream;
 	int32_t cpu; /* -1: none */
 	uint64_t time_first_ns, time_last_ns;
@@ -107,6 +111,24 @@ int vmt_store_mark(struct vmt_store_writer *w, const char *json, uint64_t time_n
 		   struct vmt_diag *diag);
 int vmt_store_loss(struct vmt_store_writer *w, uint32_t stream, const char *kind, uint64_t bytes,
 		   uint64_t records, uint64_t time_ns, struct vmt_diag *diag);
+
+/* How Intel PT is set up; before any trace. */
+int vmt_store_aux_info(struct vmt_store_writer *w, const struct vmt_pt_info *info,
+		       struct vmt_diag *diag);
+
+/*
+ * Trace of one area, which follows what was drained before when aux_offset says so; of any length,
+ * in as many chunks as it needs. It is not copied. Only idx, cpu, pid and tid of `area` count.
+ */
+struct vmt_store_trace {
+	uint64_t aux_offset;		      /* of the first byte in the area's stream */
+	uint64_t reference;		      /* a host TSC near it, 0: not known */
+	bool restart;			      /* VMT_AUX_RESTART */
+	uint64_t time_first_ns, time_last_ns; /* perf clock, 0: not known */
+	struct vmt_store_part parts[2];	      /* a buffer that wraps; the second may be empty */
+};
+int vmt_store_aux(struct vmt_store_writer *w, const struct vmt_aux_area *area,
+		  const struct vmt_store_trace *trace, struct vmt_diag *diag);
 
 /* records: UINT64_MAX when not known. kind: at most 31 of a-z, 0-9 and '-'. */
 
@@ -155,15 +177,24 @@ struct vmt_reader *vmt_store_give_back(struct vmt_store_reader *store);
  * 1 and the next item; 0 at the end. Damage is an item (VMT_ITEM_LOSS), not an error: after it the
  * reader goes on at the next good chunk. Missing sequence numbers are items as well. Negative only
  * for VMT_E_IO and VMT_E_NOMEM. data is aligned to 8. An ATTR or FORMAT that was delivered before
- * (they repeat in the file) is not delivered again; SESSION, ANCHOR and VCPU_TSC are.
+ * (they repeat in the file) is not delivered again; SESSION, ANCHOR and VCPU_TSC are. An AUX item
+ * has no data: its bytes are read through vmt_store_aux_index.
  *
  * Kinds of loss the reader finds: damaged (lost_bytes were skipped), missing-chunks (lost_chunks
  * are absent, no bytes), unsupported (a chunk of a later version), after-end (bytes behind the
  * end), truncated (the file was not closed in order; lost_bytes of a torn tail, possibly 0), keep
- * (the front was dropped on purpose: lost_bytes of hole, which the ledger does not count). Those
+ * (the front was dropped on purpose: lost_bytes of hole, which the ledger does not count),
+ * aux-limit, spool-full (see vmt_perfdata_open). Those
  * that the writer noted: no-space, size-limit, free-space, io-error, and the capture's own.
  */
 int vmt_store_next(struct vmt_store_reader *store, struct vmt_item *item, struct vmt_diag *diag);
+
+/*
+ * The file's Intel PT. Never NULL. The file is walked for it at its first AUX_INFO or AUX chunk, a
+ * pipe is spooled there; the writer puts AUX_INFO in front of all RECORDS. Belongs to store; ask
+ * again after the walk. In the ledger the trace counts as decoded.
+ */
+const struct vmt_aux_index *vmt_store_aux_index(struct vmt_store_reader *store);
 
 struct vmt_ledger vmt_store_ledger(const struct vmt_store_reader *store);
 

@@ -197,7 +197,7 @@ static void turn_segment(struct vmt_store_writer *w, const struct vmt_store_chun
 static int check_chunk(const struct vmt_store_chunk *chunk, size_t *len, struct vmt_diag *diag)
 {
 	*len = 0;
-	if (chunk->type < VMT_CHUNK_SESSION || chunk->type > VMT_CHUNK_LOSS || chunk->nr_parts > 4)
+	if (!vmt_store_is_appendable(chunk->type) || chunk->nr_parts > 4)
 		return vmt_diag_set(diag, VMT_E_USAGE, "a chunk of this type cannot be appended",
 				    "an error in the program");
 	for (unsigned int i = 0; i < chunk->nr_parts; i++) {
@@ -260,7 +260,8 @@ int vmt_store_append(struct vmt_store_writer *w, const struct vmt_store_chunk *c
 		note_failed(w, chunk);
 		return err;
 	}
-	if (chunk->type == VMT_CHUNK_RECORDS || chunk->type == VMT_CHUNK_ROUND) {
+	if (chunk->type == VMT_CHUNK_RECORDS || chunk->type == VMT_CHUNK_ROUND ||
+	    chunk->type == VMT_CHUNK_AUX) {
 		vmt_store_segment_note(w, chunk);
 		turn_segment(w, chunk, diag);
 	}

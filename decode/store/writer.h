@@ -75,7 +75,7 @@ void vmt_store_release(struct vmt_store_writer *w);
 
 /* segments.c: a segment begins here. Its metadata is owed afterwards. */
 void vmt_store_segment_begin(struct vmt_store_writer *w);
-/* Notes the times of a RECORDS or ROUND chunk that was just written. */
+/* Notes the times of a RECORDS, AUX or ROUND chunk that was just written. */
 void vmt_store_segment_note(struct vmt_store_writer *w, const struct vmt_store_chunk *chunk);
 /* Whether it is time for the next segment; at_round: the last chunk was a ROUND. */
 bool vmt_store_segment_due(const struct vmt_store_writer *w, bool at_round);

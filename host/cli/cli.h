@@ -63,7 +63,8 @@ struct vmt_cli {
 	bool has_fail_on;
 	enum vmt_severity fail_on;
 	/* verbs' own */
-	const char *backend, *mode, *by, *types, *guest_kallsyms, *to;
+	const char *backend, *mode, *by, *types, *guest_kallsyms, *to, *caps;
+	bool conceal, event_trace, vm_events_only;
 	bool bill, storms, use_monitor, compress;
 	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
 	bool has_offset, has_mult, has_frac;
@@ -94,6 +95,6 @@ void vmt_cli_warn(const struct vmt_cli *cli, const char *what);
 
 vmt_verb_fn vmt_verb_list, vmt_verb_doctor, vmt_verb_start, vmt_verb_stop, vmt_verb_status,
 	vmt_verb_snapshot, vmt_verb_record, vmt_verb_report, vmt_verb_script, vmt_verb_tsc,
-	vmt_verb_explain, vmt_verb_decode;
+	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx;
 
 #endif

@@ -19,7 +19,9 @@ struct vmt_cli;
 struct vmt_pt_cli {
 	bool raw;	 /* --pt-raw: the input is the bare byte stream of one CPU */
 	const char *hex; /* --hex: bytes from the command line */
-	uint8_t block;	 /* --block: enum vmt_pt_block */
+	bool has_only_cpu;
+	uint64_t only_cpu; /* --cpu: of a file with several */
+	uint8_t block;	   /* --block: enum vmt_pt_block */
 	struct vmt_pt_cpu cpu;
 	struct vmt_pt_clock_params clock;
 	uint32_t crystal_hz; /* CPUID.15H:ECX, 0 unknown */

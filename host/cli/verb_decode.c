@@ -28,7 +28,7 @@ int vmt_verb_decode(struct vmt_cli *cli)
 
 	if (!kind)
 		return vmt_cli_usage(cli, "decode takes kvm or pt, and a file",
-				     "vmtrace decode kvm FILE, vmtrace decode pt --pt-raw FILE");
+				     "vmtrace decode kvm FILE, vmtrace decode pt FILE");
 	status = vmt_feed_open(&feed, cli);
 	if (!status)
 		status = kind->run(&feed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* vmtrace decode pt: Intel PT packets of a bare stream or of the command line, and the ledger. */
+/* vmtrace decode pt: Intel PT packets of a file, a bare stream, the command line; the ledger. */
 #include <ctype.h>
 #include <string.h>
 
@@ -54,14 +54,11 @@ static int feed_hex(struct vmt_pt_decoder *decoder, const char *text, struct vmt
 	return 0;
 }
 
-static int feed_file(struct vmt_pt_decoder *decoder, struct vmt_feed *feed, struct vmt_diag *diag)
+static int feed_bare(struct vmt_pt_decoder *decoder, struct vmt_feed *feed, struct vmt_diag *diag)
 {
 	const uint8_t *bytes;
 	int64_t n;
 
-	if (!feed->cli->pt.raw)
-		return vmt_diag_set(diag, VMT_E_USAGE, "decode pt reads bare PT streams",
-				    "--pt-raw says that the file is one");
 	while (!feed->out->sys_errno &&
 	       (n = vmt_reader_peek(feed->reader, PIECE_BYTES, &bytes, diag)) != 0) {
 		if (n < 0)
@@ -73,32 +70,45 @@ static int feed_file(struct vmt_pt_decoder *decoder, struct vmt_feed *feed, stru
 	return 0;
 }
 
-int vmt_decode_pt(struct vmt_feed *feed)
+/* One stream that the options describe. */
+static int decode_bare(struct vmt_feed *feed, struct vmt_pt_lines *lines, struct vmt_ledger *ledger,
+		       struct vmt_diag *diag)
 {
 	const struct vmt_pt_cli *pt = &feed->cli->pt;
-	struct vmt_pt_lines lines = { .out = feed->out,
-				      .format = (enum vmt_script_format)feed->cli->format };
 	const struct vmt_pt_decoder_options options = { .cpu = pt->cpu,
 							.clock = pt->clock,
 							.block = pt->block,
 							.host_cpu = UINT32_MAX,
 							.packet = on_packet,
 							.skipped = on_skipped,
-							.context = &lines };
-	struct vmt_pt_decoder *decoder = vmt_pt_decoder_new(&options);
-	struct vmt_diag diag = { 0 };
-	struct vmt_ledger ledger;
+							.context = lines };
+	struct vmt_pt_decoder *decoder;
 	int err;
 
-	if (!decoder) {
-		vmt_diag_set(&diag, VMT_E_NOMEM, "memory is short", "");
-		return vmt_cli_fail(&diag);
-	}
-	vmt_pt_lines_begin(&lines);
-	err = pt->hex ? feed_hex(decoder, pt->hex, &diag) : feed_file(decoder, feed, &diag);
+	if (pt->has_only_cpu)
+		return vmt_diag_set(diag, VMT_E_USAGE, "--cpu chooses in a file of several CPUs",
+				    "a bare stream is that of one");
+	decoder = vmt_pt_decoder_new(&options);
+	if (!decoder)
+		return vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
+	vmt_pt_lines_begin(lines);
+	err = pt->hex ? feed_hex(decoder, pt->hex, diag) : feed_bare(decoder, feed, diag);
 	vmt_pt_decoder_end(decoder);
-	ledger = vmt_pt_decoder_ledger(decoder);
+	*ledger = vmt_pt_decoder_ledger(decoder);
 	vmt_pt_decoder_free(decoder);
+	return err;
+}
+
+int vmt_decode_pt(struct vmt_feed *feed)
+{
+	const struct vmt_pt_cli *pt = &feed->cli->pt;
+	struct vmt_pt_lines lines = { .out = feed->out,
+				      .format = (enum vmt_script_format)feed->cli->format };
+	struct vmt_diag diag = { 0 };
+	struct vmt_ledger ledger = { 0 };
+	int err = pt->hex || pt->raw ? decode_bare(feed, &lines, &ledger, &diag)
+				     : vmt_decode_pt_file(feed, &lines, &ledger, &diag);
+
 	if (err)
 		return vmt_cli_fail(&diag);
 	vmt_pt_lines_ledger(&lines, &ledger);

@@ -40,8 +40,9 @@ static const struct vmt_verb_row rows[] = {
 	  "--format json" },
 	{ "decode", "kvm|pt [FILE]",
 	  "records or packets one a line with offset and length, and the loss ledger",
-	  "hex block " BARE_PT, "kvm pt", vmt_verb_decode, 1, 2, true, false,
-	  "vmtrace decode kvm web01.vmt\nvmtrace decode pt --pt-raw cpu0.pt\nvmtrace decode pt "
+	  "cpu hex block " BARE_PT, "kvm pt", vmt_verb_decode, 1, 2, true, false,
+	  "vmtrace decode kvm web01.vmt\nvmtrace decode pt perf.data --cpu 3\nvmtrace decode "
+	  "pt --pt-raw cpu0.pt\nvmtrace decode pt "
 	  "--hex "
 	  "'02 43 03 04 06 08 0a 0c'" },
 	{ "tsc", "convert VALUE... | show [FILE]",
@@ -50,6 +51,10 @@ static const struct vmt_verb_row rows[] = {
 	  "vmtrace tsc convert --to guest --offset -2995683791 --mult 140737488355328 2995838767\n"
 	  "vmtrace tsc convert --to host -i web01.vmt --vcpu 0 99000000000\nvmtrace tsc show "
 	  "web01.vmt" },
+	{ "vmx", "plan", "VMX controls for a way of tracing, and the packets that follow",
+	  "mode conceal event-trace vm-events-only caps", "plan", vmt_verb_vmx, 1, 1, false, false,
+	  "vmtrace vmx plan --mode guest-only --event-trace\nvmtrace vmx plan --mode system "
+	  "--conceal --caps skylake-sp.caps" },
 	{ "explain", "[WHAT...]",
 	  "an exit reason, MSR, port, address, vector or hypercall in words", "",
 	  "exit: msr: port: gpa: vec: user: cpuid: hypercall: hv: qual: cr:", vmt_verb_explain, 0,

@@ -90,9 +90,6 @@ void vmt_domains_free(struct vmt_domains *domains);
  */
 int vmt_domain_refresh(struct vmt_domain *domain, struct vmt_diag *diag);
 
-/* VMT_E_NOT_FOUND, saying so, when libvirt knows the domain and it is not active. */
-int vmt_domain_require_running(const struct vmt_domain *domain, struct vmt_diag *diag);
-
 /* ---- counters that cost no tracing ---- */
 struct vmt_counter {
 	int vcpu;      /* -1: of the whole VM */

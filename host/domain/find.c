@@ -380,12 +380,3 @@ int vmt_domain_refresh(struct vmt_domain *domain, struct vmt_diag *diag)
 	missing_threads(domain);
 	return VMT_OK;
 }
-
-int vmt_domain_require_running(const struct vmt_domain *domain, struct vmt_diag *diag)
-{
-	if (domain->id >= 0 || !domain->name)
-		return VMT_OK;
-	return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,
-			       "start it first (virsh start), then ask again",
-			       "domain '%s' is not running (%s)", domain->name, domain->state);
-}

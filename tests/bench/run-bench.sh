@@ -115,6 +115,10 @@ programs() {
         [ "${b##*/}" = bench_kvm_decode ] && awk '/join  .*ns.record/ {own = $3}
             /memcpy  / {printf "| kvm records, parse to join, against memcpy | %s ns | %s ns | %.2f |\n", own, $3, $3 / own}' \
             "$work/out" >>"$table"
+        # insn: own N M/s Zydis N M/s ratio N
+        [ "${b##*/}" = bench_insn ] && awk '$2 == "own" && $5 == "Zydis" {
+            printf "| x86 instructions, length and class, against Zydis | %s M/s | %s M/s | %s |\n", $3, $6, $9}' \
+            "$work/out" >>"$table"
     done
 }
 

@@ -10,6 +10,7 @@
 #define HEADER_LEN   104
 #define ATTR_LEN     128
 #define SAMPLE_TYPE  0x10587
+#define PT_SAMPLE    0x10087
 #define MMAP_LEN     (528u << 10)
 #define FLUSH_LEN    (1u << 20)
 #define PAYLOAD_MAX  65000u /* of a COMPRESSED record */
@@ -20,6 +21,8 @@ enum {
 	HEADER_ATTR = 64,
 	TRACING_DATA = 66,
 	FINISHED_ROUND = 68,
+	AUXTRACE_INFO = 70,
+	AUXTRACE = 71,
 	HEADER_FEATURE = 80,
 	COMPRESSED = 81,
 };
@@ -187,10 +190,31 @@ static void make_features(struct vmt_perfdata_file *f)
 
 /* ---- attrs ---- */
 
+static size_t nr_attrs(const struct vmt_perfdata_file *f)
+{
+	return f->nr_formats + (f->options.pt ? 1 : 0);
+}
+
+static void put_pt_attr(struct vmt_stream *s)
+{
+	uint64_t attr[ATTR_LEN / 8] = { 0 };
+
+	attr[0] = VMT_PERFDATA_FILE_PT | (uint64_t)ATTR_LEN << 32;
+	attr[1] = VMT_PERFDATA_FILE_PT_CONFIG;
+	attr[3] = PT_SAMPLE;
+	attr[4] = 4;
+	attr[5] = VMT_RING_FLAG_SAMPLE_ID_ALL;
+	vmt_stream_append(s, attr, sizeof(attr));
+}
+
 static void put_attr(const struct vmt_perfdata_file *f, struct vmt_stream *s, size_t i)
 {
 	uint64_t attr[ATTR_LEN / 8] = { 0 };
 
+	if (i == f->nr_formats) {
+		put_pt_attr(s);
+		return;
+	}
 	attr[0] = 2 | (uint64_t)ATTR_LEN << 32;
 	attr[1] = f->formats[i].id;
 	attr[2] = 1; /* each one */
@@ -200,34 +224,39 @@ static void put_attr(const struct vmt_perfdata_file *f, struct vmt_stream *s, si
 	vmt_stream_append(s, attr, sizeof(attr));
 }
 
+static uint64_t pt_id(const struct vmt_perfdata_file *f, uint32_t cpu)
+{
+	return f->nr_formats * f->options.cpus + 1 + cpu;
+}
+
 static void put_ids(const struct vmt_perfdata_file *f, struct vmt_stream *s, size_t i)
 {
 	for (unsigned int cpu = 0; cpu < f->options.cpus; cpu++)
-		put_u64(s, i + 1 + cpu * f->nr_formats);
+		put_u64(s, i == f->nr_formats ? pt_id(f, cpu) : i + 1 + cpu * f->nr_formats);
 }
 
 static void put_header(struct vmt_perfdata_file *f)
 {
-	uint64_t ids_len = 8ull * f->options.cpus * f->nr_formats;
+	uint64_t ids_len = 8ull * f->options.cpus * nr_attrs(f);
 	uint64_t attrs = HEADER_LEN + ids_len;
 	uint64_t bits[4] = { 0 };
 
 	for (size_t i = 0; i < f->nr_features && !f->options.no_features; i++)
 		bits[f->features[i].bit / 64] |= UINT64_C(1) << (f->features[i].bit % 64);
-	f->data_offset = attrs + f->nr_formats * (ATTR_LEN + 16);
+	f->data_offset = attrs + nr_attrs(f) * (ATTR_LEN + 16);
 	vmt_stream_append(&f->out, "PERFILE2", 8);
 	put_u64(&f->out, HEADER_LEN);
 	put_u64(&f->out, ATTR_LEN + 16);
 	put_u64(&f->out, attrs);
-	put_u64(&f->out, f->nr_formats * (ATTR_LEN + 16));
+	put_u64(&f->out, nr_attrs(f) * (ATTR_LEN + 16));
 	put_u64(&f->out, f->data_offset);
 	put_u64(&f->out, 0);
 	put_u64(&f->out, 0);
 	put_u64(&f->out, 0);
 	vmt_stream_append(&f->out, bits, sizeof(bits));
-	for (size_t i = 0; i < f->nr_formats; i++)
+	for (size_t i = 0; i < nr_attrs(f); i++)
 		put_ids(f, &f->out, i);
-	for (size_t i = 0; i < f->nr_formats; i++) {
+	for (size_t i = 0; i < nr_attrs(f); i++) {
 		put_attr(f, &f->out, i);
 		put_u64(&f->out, HEADER_LEN + 8ull * f->options.cpus * i);
 		put_u64(&f->out, 8ull * f->options.cpus);
@@ -258,7 +287,7 @@ static void put_pipe_header(struct vmt_perfdata_file *f)
 	vmt_stream_append(&f->out, "PERFILE2", 8);
 	put_u64(&f->out, 16);
 	f->data_offset = 16;
-	for (size_t i = 0; i < f->nr_formats; i++) {
+	for (size_t i = 0; i < nr_attrs(f); i++) {
 		struct vmt_stream body = { 0 };
 
 		put_attr(f, &body, i);
@@ -375,6 +404,48 @@ void vmt_perfdata_file_user(struct vmt_perfdata_file *f, uint32_t type, const vo
 	vmt_stream_append(&f->out, &size, 2);
 	vmt_stream_append(&f->out, body, len);
 	flush(f, FLUSH_LEN);
+}
+
+void vmt_perfdata_file_auxtrace_info(struct vmt_perfdata_file *f, const uint64_t *words, size_t nr)
+{
+	struct vmt_stream body = { 0 };
+
+	put_u64(&body, 1); /* PERF_AUXTRACE_INTEL_PT */
+	for (size_t i = 0; i < nr; i++)
+		put_u64(&body, words[i]);
+	vmt_perfdata_file_user(f, AUXTRACE_INFO, body.bytes, body.len);
+	vmt_stream_free(&body);
+}
+
+void vmt_perfdata_file_auxtrace(struct vmt_perfdata_file *f, const struct vmt_aux_area *area,
+				const struct vmt_aux_extent *extent, const uint8_t *bytes)
+{
+	uint32_t tail[] = { area->idx, area->tid, area->cpu, 0 };
+	struct vmt_stream body = { 0 };
+
+	put_u64(&body, extent->len);
+	put_u64(&body, extent->aux_offset);
+	put_u64(&body, extent->reference);
+	vmt_stream_append(&body, tail, sizeof(tail));
+	vmt_perfdata_file_user(f, AUXTRACE, body.bytes, body.len);
+	vmt_stream_free(&body);
+	vmt_stream_append(&f->out, bytes, (size_t)extent->len);
+	flush(f, FLUSH_LEN);
+}
+
+void vmt_perfdata_file_aux(struct vmt_perfdata_file *f, uint32_t cpu, uint64_t time_ns,
+			   const struct vmt_ring_aux *aux)
+{
+	struct vmt_stream record = { 0 };
+
+	put_u64(&record, VMT_RING_AUX | UINT64_C(64) << 48);
+	vmt_stream_append(&record, aux, sizeof(*aux));
+	put_u64(&record, 100 | UINT64_C(100) << 32); /* pid, tid */
+	put_u64(&record, time_ns);
+	put_u64(&record, cpu);
+	put_u64(&record, pt_id(f, cpu));
+	vmt_perfdata_file_records(f, record.bytes, record.len);
+	vmt_stream_free(&record);
 }
 
 void vmt_perfdata_file_round(struct vmt_perfdata_file *f)

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/base/aux.h"
 #include "decode/base/event.h"
+#include "decode/ring/ring.h"
 #include "tests/support/stream.h"
 
 /*
@@ -23,6 +25,7 @@ struct vmt_perfdata_file_options {
 	bool pipe;		   /* pipe mode: no table, metadata as records */
 	bool zstd;		   /* records in COMPRESSED records */
 	bool no_features;	   /* file mode: neither tracing data nor CPUID */
+	bool pt;		   /* an event of Intel PT as well */
 	bool no_data_size;	   /* file mode: data.size stays 0, as when perf was killed */
 	int fd;			   /* -1: in memory */
 };
@@ -48,6 +51,21 @@ void vmt_perfdata_file_machine(struct vmt_perfdata_file *file, const struct vmt_
 void vmt_perfdata_file_records(struct vmt_perfdata_file *file, const uint8_t *bytes, size_t len);
 void vmt_perfdata_file_user(struct vmt_perfdata_file *file, uint32_t type, const void *body,
 			    size_t len);
+/*
+ * Intel PT: its event (PMU type VMT_PERFDATA_FILE_PT) stands behind the tracepoints, with an id a
+ * CPU. AUXTRACE_INFO with these words of priv[]; a drained buffer (area: idx, cpu, tid);
+ * PERF_RECORD_AUX as the kernel writes it, with its trailer.
+ */
+#define VMT_PERFDATA_FILE_PT	    8u
+#define VMT_PERFDATA_FILE_PT_CONFIG 0x300e601u
+
+void vmt_perfdata_file_auxtrace_info(struct vmt_perfdata_file *file, const uint64_t *words,
+				     size_t nr);
+void vmt_perfdata_file_auxtrace(struct vmt_perfdata_file *file, const struct vmt_aux_area *area,
+				const struct vmt_aux_extent *extent, const uint8_t *bytes);
+void vmt_perfdata_file_aux(struct vmt_perfdata_file *file, uint32_t cpu, uint64_t time_ns,
+			   const struct vmt_ring_aux *aux);
+
 /* FINISHED_ROUND. */
 void vmt_perfdata_file_round(struct vmt_perfdata_file *file);
 

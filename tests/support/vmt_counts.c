@@ -132,6 +132,8 @@ static void take(struct pass *p, const struct vmt_item *item)
 	case VMT_ITEM_ANCHOR:
 		c->anchors++;
 		break;
+	case VMT_ITEM_AUX:
+	case VMT_ITEM_VCPU_LINK:
 	case VMT_ITEM_VCPU_TSC:
 		break;
 	case VMT_ITEM_MARK:

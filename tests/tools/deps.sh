@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build="gcc make pkg-config libvirt-dev libxml2-dev libzstd-dev libjansson-dev libxxhash-dev"
-check="$build libcmocka-dev libipt-dev jq linux-perf mandoc"
+check="$build libcmocka-dev libipt-dev libzydis-dev jq linux-perf mandoc"
 declare -A sets=(
     [build]="$build"
     [check]="$check"
