@@ -26,6 +26,7 @@ enum { MAX_TRANSITIONS = 20000, MAX_TSCS = 400000, MAX_TESTS = 64 };
 #define CTL_OS	     (1ULL << 2)
 #define CTL_BRANCH   (1ULL << 13)
 #define CTL_EVENTS   (1ULL << 31)
+#define CTL_RANGES   (0xffULL << 32)
 #define MTC_FREQ(c)  ((uint8_t)((c) >> 14 & 15))
 
 struct transition {
@@ -42,9 +43,11 @@ struct tsc_packet {
 
 struct recording {
 	struct ptcpu_member truth, stream;
-	uint64_t ctl; /* the last one with TraceEn */
+	uint64_t ctl; /* the last one with TraceEn; bit 0 as it is now */
 	struct vmx_tsc_map map;
 	bool has_map, lost;
+	struct transition entry; /* that may turn out to begin the trace */
+	bool has_entry;
 	struct transition wanted[MAX_TRANSITIONS], got[MAX_TRANSITIONS];
 	size_t wanted_count, got_count;
 	struct tsc_packet tscs[MAX_TSCS];
@@ -67,6 +70,9 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 	const bool traced = r->ctl & CTL_TRACE_EN;
 
 	if (t->type == TRUTH_CONTROL) {
+		if (r->has_entry && (v[0] & CTL_TRACE_EN))
+			add_wanted(r, &r->entry, true);
+		r->has_entry = false;
 		r->ctl = v[0] & CTL_TRACE_EN ? v[0] : r->ctl & ~CTL_TRACE_EN;
 	} else if (t->type == TRUTH_LOST) {
 		r->lost = v[0] != TRUTH_LOST_OVERFLOW_END;
@@ -78,6 +84,8 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 		r->map = (struct vmx_tsc_map){ v[8], v[7], VMX_TSC_FRAC_BITS_VMX };
 		r->has_map = true;
 		add_wanted(r, &e, traced);
+		r->entry = e;
+		r->has_entry = !traced;
 	} else if (t->type == TRUTH_EXIT) {
 		const struct transition e = { .exit = true,
 					      .host_tsc = v[0],
@@ -156,7 +164,9 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 
 static void decode(struct recording *r)
 {
-	const struct vmt_pt_vm vm = { .vmcs = VMT_PT_ANY_VMCS, .map = r->map, .has_map = r->has_map };
+	const struct vmt_pt_vm vm = { .vmcs = VMT_PT_ANY_VMCS,
+				      .map = r->map,
+				      .has_map = r->has_map };
 	const struct vmt_pt_decoder_options options = {
 		.clock = { .mtc_freq = MTC_FREQ(r->ctl),
 			   .tsc_num = 292,
@@ -188,7 +198,7 @@ static void decode(struct recording *r)
 static const char *compare(const struct recording *r, const struct transition *g,
 			   const struct transition *w)
 {
-	const bool ips = r->ctl & (CTL_BRANCH | CTL_EVENTS);
+	const bool ips = (r->ctl & CTL_EVENTS) || ((r->ctl & CTL_BRANCH) && !(r->ctl & CTL_RANGES));
 
 	if (g->exit != w->exit)
 		return "kind";
@@ -265,7 +275,8 @@ static void test_recording(void **state)
 	free(r);
 }
 
-static size_t list_tests(const char *path, struct test *tests, struct CMUnitTest *rows, size_t count)
+static size_t list_tests(const char *path, struct test *tests, struct CMUnitTest *rows,
+			 size_t count)
 {
 	struct ptcpu_member m = { .next = 0 };
 	struct ptcpu_pack pack;

@@ -184,6 +184,21 @@ static void open_recorder(const struct options *o, int cpu)
 		die("mmap of the AUX area");
 }
 
+/* Instructions of CPU 0, by a fixed counter. */
+static int open_counter(void)
+{
+	struct perf_event_attr a = { .type = PERF_TYPE_HARDWARE,
+				     .size = sizeof(a),
+				     .config = PERF_COUNT_HW_INSTRUCTIONS,
+				     .disabled = 1,
+				     .pinned = 1 };
+	const int fd = (int)syscall(SYS_perf_event_open, &a, -1, 0, -1, 0UL);
+
+	if (fd < 0)
+		die("perf_event_open of a counter");
+	return fd;
+}
+
 static int run(const struct options *o, int cpus)
 {
 	struct pollfd fds[MAX_CPUS];
@@ -270,7 +285,8 @@ static void write_output(const struct options *o, const uint8_t *pages)
 int main(int argc, char **argv)
 {
 	struct options o = parse(argv);
-	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN), status = 0;
+	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN), status = 0, counter;
+	uint64_t counted = 0;
 	const uint8_t *output = NULL;
 	cpu_set_t first;
 	struct vm vm;
@@ -286,17 +302,20 @@ int main(int argc, char **argv)
 	if (o.guest_only)
 		output = output_create();
 	call_plan(&o);
+	counter = open_counter();
 	for (int c = 0; c < cpus; c++)
 		open_recorder(&o, c);
 	call_name(PTCPU_CALL_BEGIN, o.name);
 	for (int c = 0; c < cpus; c++)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_ENABLE, 0UL);
+	ioctl(counter, PERF_EVENT_IOC_ENABLE, 0UL);
 	if (o.overflow)
 		call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
 	if (o.vm_outs)
 		vm_run(&vm);
 	else
 		status = run(&o, cpus);
+	ioctl(counter, PERF_EVENT_IOC_DISABLE, 0UL);
 	for (int c = 0; c < cpus; c++)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_DISABLE, 0UL);
 	call(PTCPU_CALL_END, 0, 0);
@@ -305,6 +324,9 @@ int main(int argc, char **argv)
 	if (output)
 		write_output(&o, output);
 	call(PTCPU_CALL_END, 0, 0); /* the files are complete */
-	printf("LAB-PTREC %s status %d\n", o.name, status);
+	if (read(counter, &counted, sizeof(counted)) != sizeof(counted))
+		die("read of a counter");
+	printf("LAB-PTREC %s status %d instructions %llu\n", o.name, status,
+	       (unsigned long long)counted);
 	return status;
 }
