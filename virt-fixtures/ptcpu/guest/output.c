@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, MSR_OUTPUT_BASE = 0x560, MSR_MASK_PTRS = 0x561, MSR_STATUS = 0x571 };
-#define TOPA_END  1ULL
 #define TOPA_STOP (1ULL << 4)
 
 static void must(int good, const char *what)
@@ -45,20 +44,34 @@ static void wrmsr(uint32_t index, uint64_t value)
 	must(pwrite(msr_device(), &value, 8, index) == 8, "wrmsr");
 }
 
-uint8_t *output_create(void)
+static uint8_t *allocate(void)
 {
-	const size_t bytes = (OUTPUT_PAGES + 1) * PAGE;
-	uint8_t *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_LOCKED, -1, 0);
+	static uint8_t *pages;
+
+	if (!pages)
+		pages = mmap(NULL, (OUTPUT_PAGES + 1) * (size_t)PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_LOCKED, -1, 0);
+	must(pages != MAP_FAILED, "mmap");
+	return pages;
+}
+
+uint64_t *output_table(void)
+{
+	uint8_t *pages = allocate();
 	uint64_t *table = (uint64_t *)(void *)(pages + OUTPUT_PAGES * (size_t)PAGE);
 
-	must(pages != MAP_FAILED, "mmap");
 	for (size_t i = 0; i < OUTPUT_PAGES; i++)
 		table[i] = physical(pages + i * PAGE) | (i == OUTPUT_PAGES - 1 ? TOPA_STOP : 0);
 	wrmsr(MSR_STATUS, 0);
 	wrmsr(MSR_OUTPUT_BASE, physical(table));
 	wrmsr(MSR_MASK_PTRS, 0x7f);
-	return pages;
+	return table;
+}
+
+uint8_t *output_create(void)
+{
+	output_table();
+	return allocate();
 }
 
 uint64_t output_bytes(void)

@@ -11,6 +11,8 @@ enum { OUTPUT_PAGES = 256 };
 
 /* Programs the output MSRs; gives the pages. Exits on failure. */
 uint8_t *output_create(void);
+/* The same; gives the table. */
+uint64_t *output_table(void);
 /* Bytes that have been written so far. */
 uint64_t output_bytes(void);
 

@@ -19,7 +19,7 @@
  *   --conceal        it is concealed from Intel PT
  *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
  */
-#include "virt-fixtures/ptcpu/call.h"
+#include "virt-fixtures/ptcpu/guest/bed.h"
 #include "virt-fixtures/ptcpu/guest/output.h"
 #include "virt-fixtures/ptcpu/guest/vm.h"
 
@@ -63,19 +63,6 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-static void call(uint32_t command, uint64_t rbx, uint64_t rcx)
-{
-	__asm__ volatile("outl %%eax, %%dx"
-			 :
-			 : "a"(command), "b"(rbx), "c"(rcx), "d"(PTCPU_CALL_PORT)
-			 : "memory");
-}
-
-static void call_name(uint32_t command, const char *name)
-{
-	call(command, (uint64_t)(uintptr_t)name, strlen(name));
-}
-
 /* Every page is touched first: the bed reads memory that is present. */
 static void call_write(const uint8_t *bytes, uint64_t count)
 {
@@ -83,7 +70,7 @@ static void call_write(const uint8_t *bytes, uint64_t count)
 		*(const volatile uint8_t *)(bytes + i);
 	if (count) {
 		*(const volatile uint8_t *)(bytes + count - 1);
-		call(PTCPU_CALL_WRITE, (uint64_t)(uintptr_t)bytes, count);
+		bed_call(PTCPU_CALL_WRITE, (uint64_t)(uintptr_t)bytes, count);
 	}
 }
 
@@ -93,7 +80,7 @@ static void write_ring(const char *name, int cpu, const char *suffix, const uint
 	char file[64];
 
 	snprintf(file, sizeof(file), "%s.cpu%d.%s", name, cpu, suffix);
-	call_name(PTCPU_CALL_FILE, file);
+	bed_name(PTCPU_CALL_FILE, file);
 	while (from < to) {
 		uint64_t at = from & (size - 1), n = size - at;
 
@@ -270,7 +257,7 @@ static void call_plan(const struct options *o)
 		.guest_rtit_ctl = o->guest_only,
 	};
 
-	call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)&plan, sizeof(plan));
+	bed_call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)&plan, sizeof(plan));
 }
 
 static void write_output(const struct options *o, const uint8_t *pages)
@@ -278,7 +265,7 @@ static void write_output(const struct options *o, const uint8_t *pages)
 	char file[64];
 
 	snprintf(file, sizeof(file), "%s.cpu0.aux", o->name);
-	call_name(PTCPU_CALL_FILE, file);
+	bed_name(PTCPU_CALL_FILE, file);
 	call_write(pages, output_bytes());
 }
 
@@ -305,12 +292,12 @@ int main(int argc, char **argv)
 	counter = open_counter();
 	for (int c = 0; c < cpus; c++)
 		open_recorder(&o, c);
-	call_name(PTCPU_CALL_BEGIN, o.name);
+	bed_name(PTCPU_CALL_BEGIN, o.name);
 	for (int c = 0; c < cpus; c++)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_ENABLE, 0UL);
 	ioctl(counter, PERF_EVENT_IOC_ENABLE, 0UL);
 	if (o.overflow)
-		call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
+		bed_call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
 	if (o.vm_outs)
 		vm_run(&vm);
 	else
@@ -318,12 +305,12 @@ int main(int argc, char **argv)
 	ioctl(counter, PERF_EVENT_IOC_DISABLE, 0UL);
 	for (int c = 0; c < cpus; c++)
 		ioctl(recorders[c].fd, PERF_EVENT_IOC_DISABLE, 0UL);
-	call(PTCPU_CALL_END, 0, 0);
+	bed_call(PTCPU_CALL_END, 0, 0);
 	for (int c = 0; c < cpus; c++)
 		drain_last(&o, c);
 	if (output)
 		write_output(&o, output);
-	call(PTCPU_CALL_END, 0, 0); /* the files are complete */
+	bed_call(PTCPU_CALL_END, 0, 0); /* the files are complete */
 	if (read(counter, &counted, sizeof(counted)) != sizeof(counted))
 		die("read of a counter");
 	printf("LAB-PTREC %s status %d instructions %llu\n", o.name, status,
