@@ -100,6 +100,8 @@ static void before_execution(unsigned int id, const uint8_t *instruction)
 	if (!ptcpu_trigger_en(p))
 		return;
 	engine_boundary(p, p->ip);
+	if (p->held_count && ptcpu_in_guest(p) && !topa_retry(p))
+		vmx_exit_for_output(p);
 	p->note_next = p->ip + instruction[BOCHS_INSTRUCTION_LEN];
 	truth_begin(p, p->ip, instruction[BOCHS_INSTRUCTION_LEN]);
 }

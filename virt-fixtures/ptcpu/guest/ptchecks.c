@@ -146,7 +146,7 @@ static void check_entry(const char *name, const struct ptcpu_plan *plan, bool le
 	const struct kvm_run *run;
 	bool refused;
 
-	vm_create(&vm, true, 1, 0);
+	vm_create(&vm, VM_LONG, 1, 0);
 	bed_call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)plan, sizeof(*plan));
 	run = vm.run;
 	if (ioctl(vm.vcpu, KVM_RUN, 0UL) < 0)
