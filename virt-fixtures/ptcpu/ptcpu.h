@@ -82,7 +82,7 @@ struct ptcpu {
 	/* topa.c: the region in use, valid while TriggerEn */
 	uint64_t region_base, region_size, region_offset;
 	bool region_stop, region_int;
-	bool pmi;	   /* to be raised at the next instruction boundary */
+	bool pmi;	       /* to be raised at the next instruction boundary */
 	uint64_t region_index; /* of the entry, read again while region_known is false */
 	bool region_known;
 	bool guest_pa;	   /* output addresses are guest-physical */
