@@ -113,6 +113,7 @@ static void transfer(struct ptcpu *p, const struct transfer *t)
 	if (stop) {
 		packet_trace_stop(p);
 		p->status |= RTIT_STOPPED;
+		truth_lost(p, TRUTH_LOST_STOP);
 	}
 	if (!is)
 		p->ret_count = 0;

@@ -227,7 +227,8 @@ static struct options parse(char **argv)
 		bool *value;
 	} flags[] = { { "--user", &o.user },	     { "--kernel", &o.kernel },
 		      { "--snapshot", &o.snapshot }, { "--no-drain", &o.no_drain },
-		      { "--long", &o.long_mode },    { "--conceal", &o.conceal } };
+		      { "--long", &o.long_mode },    { "--self", &o.self },
+		      { "--conceal", &o.conceal } };
 
 	for (argv++; *argv && !strncmp(*argv, "--", 2); argv++) {
 		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
 	cpus = o.guest_only || o.self ? 0 : cpus > MAX_CPUS ? MAX_CPUS : cpus;
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
-	if (iopl(3) || sched_setaffinity(0, sizeof(first), &first))
+	if (iopl(3) || (o.vm_outs && sched_setaffinity(0, sizeof(first), &first)))
 		die("iopl");
 	create_vm(&o, &vm);
 	if (o.guest_only)
