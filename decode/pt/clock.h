@@ -112,6 +112,14 @@ void vmt_pt_clock_init(struct vmt_pt_clock *clock, const struct vmt_pt_clock_par
 void vmt_pt_clock_packet(struct vmt_pt_clock *clock, const struct vmt_pt_packet *packet,
 			 enum vmt_pt_mode mode, const struct vmx_tsc_map *map);
 
+/* The same for a packet that is no timing packet, PSB, PSBEND, OVF or PAD. */
+static inline void vmt_pt_clock_plain(struct vmt_pt_clock *clock)
+{
+	clock->here_at_cyc = clock->next_at_cyc;
+	clock->next_at_cyc = false;
+	clock->next_counted = false;
+}
+
 /*
  * The host TSC values that a TSC packet may stand for, nearest to the time known. False when there
  * are none, or the mode is not known.

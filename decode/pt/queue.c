@@ -57,7 +57,8 @@ static void pair(struct pt_queue *q, const struct pt_slot *entry)
 		return;
 	exit = slot_at(q, entry->exit);
 	exit->open = false;
-	if (!(exit->event.has & entry->event.has & VMT_HAS_HOST_TSC))
+	if (!(exit->event.has & entry->event.has & VMT_HAS_HOST_TSC) ||
+	    entry->event.host_tsc.host_tsc < exit->event.host_tsc.host_tsc)
 		return;
 	exit->event.duration_tsc = entry->event.host_tsc.host_tsc - exit->event.host_tsc.host_tsc;
 	exit->event.has |= VMT_HAS_DURATION_TSC;

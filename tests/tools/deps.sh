@@ -3,7 +3,7 @@
 # usage: deps.sh build|check|labs|bench|fuzz
 set -euo pipefail
 
-build="gcc make pkg-config libvirt-dev libxml2-dev libzstd-dev libjansson-dev libxxhash-dev"
+build="gcc make pkg-config libvirt-dev libxml2-dev libzstd-dev libjansson-dev libxxhash-dev libelf-dev"
 check="$build libcmocka-dev libipt-dev libzydis-dev jq linux-perf mandoc"
 declare -A sets=(
     [build]="$build"
@@ -11,7 +11,8 @@ declare -A sets=(
     [bench]="$check"
     [fuzz]="$build clang libclang-rt-14-dev"
     [labs]="$check libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 seabios
-        busybox-static cpio kmod e2fsprogs bochs bochsbios vgabios isolinux syslinux-common xorriso"
+        busybox-static cpio kmod e2fsprogs bochs bochsbios vgabios isolinux syslinux-common xorriso
+        zstd"
 )
 
 want=${1:-build}
