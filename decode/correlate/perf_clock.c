@@ -69,5 +69,7 @@ uint64_t vmt_tsc_to_ns(uint64_t tsc, uint64_t hz)
 
 	if (__builtin_mul_overflow(tsc / hz, ns_per_s, &whole))
 		return UINT64_MAX;
-	return whole + tsc % hz * ns_per_s / hz;
+	if (__builtin_add_overflow(whole, tsc % hz * ns_per_s / hz, &whole))
+		return UINT64_MAX;
+	return whole;
 }
