@@ -8,7 +8,7 @@
 /* What `vmtrace decode KIND` does with its open input; returns the exit status. */
 typedef int vmt_decode_fn(struct vmt_feed *feed);
 
-vmt_decode_fn vmt_decode_kvm, vmt_decode_pt;
+vmt_decode_fn vmt_decode_kvm, vmt_decode_pt, vmt_decode_flow;
 
 /*
  * The packets of a .vmt or perf.data, one area after the other. VMT_E_UNSUPPORTED when
