@@ -144,6 +144,10 @@ struct vmt_pt_decoder {
 
 /* ---- bind.c: one packet ---- */
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
+/* Whether TNT and TIP packets mean nothing but that the CPU runs. */
+bool pt_branches_are_plain(const struct vmt_pt_decoder *d);
+/* Some of them were taken elsewhere. */
+void pt_take_branches(struct vmt_pt_decoder *d, size_t packets);
 /* Feeds the clock and closes what waited for a bound. */
 void pt_time(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 /* Closes whatever is under way; tip: the TIP, TIP.PGE or TIP.PGD that does it, or NULL. */

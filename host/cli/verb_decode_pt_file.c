@@ -161,7 +161,7 @@ static int none_found(const struct vmt_feed *feed, const struct vmt_aux_index *i
 		      struct vmt_diag *diag)
 {
 	if (!index->nr_areas)
-		return vmt_diag_set(diag, VMT_E_NOT_FOUND, "the file holds no Intel PT",
+		return vmt_diag_set(diag, VMT_E_UNSUPPORTED, "the file holds no Intel PT",
 				    "perf record -e intel_pt// records it; --pt-raw says that the "
 				    "file is a bare stream");
 	return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,
