@@ -155,10 +155,27 @@ static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
 	vmt_out_took(lines->out, put_text(p, "\n"));
 }
 
+static void json_header(const struct vmt_pt_lines *lines)
+{
+	struct vmt_json j = { .out = lines->out };
+
+	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "header");
+	vmt_json_text(&j, "schema", "vmtrace-packets/1");
+	vmt_json_open(&j, "errata", '[');
+	for (unsigned int bit = 0; bit < 32; bit++)
+		if (lines->errata >> bit & 1)
+			vmt_json_text(&j, NULL,
+				      vmt_pt_erratum_name((enum vmt_pt_erratum)(1u << bit)));
+	vmt_json_close(&j, ']');
+	vmt_json_close(&j, '}');
+	vmt_out_char(lines->out, '\n');
+}
+
 void vmt_pt_lines_begin(const struct vmt_pt_lines *lines)
 {
 	if (lines->format == VMT_SCRIPT_JSON)
-		vmt_out_str(lines->out, "{\"type\":\"header\",\"schema\":\"vmtrace-packets/1\"}\n");
+		json_header(lines);
 	if (lines->format != VMT_SCRIPT_CSV)
 		return;
 	vmt_out_str(lines->out, "offset,len,packet");
