@@ -42,6 +42,7 @@ static void set_pip(struct vmt_flow *f, const struct flow_pip *pip)
 {
 	struct vmt_image_context *where = &f->state.where;
 
+	f->outside = f->outside && !pip->nr;
 	if (where->nonroot != pip->nr)
 		set_world(f, pip->nr);
 	if (where->has_cr3 && where->cr3 == pip->cr3)
@@ -92,6 +93,7 @@ static void confirm(struct vmt_flow *f)
 	if (!f->unconfirmed)
 		return;
 	f->unconfirmed = false;
+	f->root_ran = f->root_ran || !f->state.where.nonroot;
 	f->counts.resumed++;
 	tell_to(f, VMT_FLOW_RESUMED, f->ip);
 }
@@ -282,12 +284,17 @@ static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_
 		}
 		flow_tell(f, &e);
 	}
+	if (was && !now) {
+		f->outside = tip->type == VMT_PT_TIP_PGD && !f->root_ran;
+		f->left = f->state.where;
+	}
 	if (pending & FLOW_PIP)
 		set_pip(f, &f->pip);
 	else
 		set_world(f, now);
 	if (pending & FLOW_MODE)
 		set_mode(f, f->mode);
+	f->root_ran = f->root_ran || (!now && tip->type == VMT_PT_TIP);
 	if (was && !now)
 		return;
 	if (!was && now) {
@@ -379,8 +386,15 @@ static void take_pge(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		set_pip(f, &f->pip);
 	if (pending & FLOW_MODE)
 		set_mode(f, f->mode);
+	if (f->outside) {
+		/* Where only guests are traced, an entry that goes on without a PSB+ sends no PIP. */
+		f->outside = false;
+		f->state.where = f->left;
+		flow_view_changed(f);
+	}
 	start(f, p->ip);
 	f->unconfirmed = false;
+	f->root_ran = f->root_ran || !f->state.where.nonroot;
 	tell_to(f, VMT_FLOW_ENABLED, p->ip);
 }
 

@@ -117,6 +117,9 @@ struct vmt_flow {
 	enum flow_phase phase;
 	bool unconfirmed; /* phase is ON by a PSB+ that nothing has confirmed: RESUMED waits */
 	bool skipped;	  /* bytes were skipped before this packet */
+	bool root_ran;	  /* something in root operation was traced */
+	bool outside;	  /* a VM exit switched tracing off, and nothing of the host was traced */
+	struct vmt_image_context left; /* outside: the guest's */
 	uint64_t ip;
 	struct flow_block *at;	  /* the block at ip, or NULL */
 	struct flow_block **link; /* where the block at ip will be linked, or NULL */
