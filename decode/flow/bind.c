@@ -279,6 +279,8 @@ static void take_cfe(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		.has_vector = p->kind == VMT_PT_CFE_INTR || p->kind == VMT_PT_CFE_SIPI ||
 			      p->kind == VMT_PT_CFE_UINTR || p->kind == VMT_PT_CFE_SWINTR,
 		.vector = p->vector,
+		.has_value = f->pending & FLOW_EVD && f->evd.has_fault,
+		.value = f->evd.fault,
 	};
 
 	if (f->pending & FLOW_FUP && !(f->pending & (FLOW_PIP | FLOW_EVD)))
@@ -309,6 +311,9 @@ static void take_evd(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	if (p->kind == VMT_PT_EVD_VMXQ) {
 		f->evd.has_qualification = true;
 		f->evd.qualification = p->payload;
+	} else if (p->kind == VMT_PT_EVD_PFA) {
+		f->evd.has_fault = true;
+		f->evd.fault = p->payload;
 	} else if (p->kind == VMT_PT_EVD_VMXR) {
 		f->evd.has_reason = true;
 		f->evd.reason = (uint32_t)p->payload;

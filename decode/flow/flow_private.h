@@ -95,9 +95,9 @@ struct flow_psb {
 };
 
 struct flow_evd {
-	bool has_reason, has_qualification;
+	bool has_reason, has_qualification, has_fault;
 	uint32_t reason;
-	uint64_t qualification;
+	uint64_t qualification, fault;
 };
 
 struct flow_call {
