@@ -78,7 +78,7 @@ $(SUPPORT): $(call obj,$(call src,tests/support))
 $(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
-$(filter %_libipt,$(TEST_BIN)): PKG_LIBS += $(IPT_LIBS)
+$(filter %_libipt,$(TEST_BIN)) $(filter %/bench_pt,$(BENCH_BIN)): PKG_LIBS += $(IPT_LIBS)
 $(filter %_zydis,$(TEST_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 $(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
@@ -122,7 +122,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 

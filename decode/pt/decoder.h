@@ -32,7 +32,8 @@ struct vmt_pt_vm {     /* what --vm says, or the session knows */
 struct vmt_pt_decoder_options {
 	struct vmt_pt_cpu cpu; /* for errata */
 	struct vmt_pt_clock_params clock;
-	uint8_t block; /* enum vmt_pt_block that is open where the stream begins */
+	bool event_trace; /* RTIT_CTL.EventEn is known to be 1; else the first CFE tells */
+	uint8_t block;	  /* enum vmt_pt_block that is open where the stream begins */
 	const struct vmt_pt_vm *vms;
 	size_t nr_vms;
 	uint32_t host_cpu;  /* UINT32_MAX: not known */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode/export/pt_packet.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/pt/decoder.h"
 #include "host/cli/decode.h"
 
@@ -19,6 +20,11 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 static void on_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
 {
 	vmt_pt_lines_skipped(context, offset, len, why);
+}
+
+static void on_pebs(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode)
+{
+	vmt_pt_lines_pebs(context, record, mode);
 }
 
 /* 16 for what is no hexadecimal digit. */
@@ -81,6 +87,7 @@ static int decode_bare(struct vmt_feed *feed, struct vmt_pt_lines *lines, struct
 							.host_cpu = UINT32_MAX,
 							.packet = on_packet,
 							.skipped = on_skipped,
+							.pebs = on_pebs,
 							.context = lines };
 	struct vmt_pt_decoder *decoder;
 	int err;

@@ -21,8 +21,12 @@ recordings() {
     ptrec --config 0xe601 --pages 4 --snapshot --vm 30 snapshot
     ptrec --config 0x8000e601 --user --vm 30 user
     ptrec --config 0xe601 --filter 'filter 0xffffffff81a00000/0x200000' --vm 30 filter
+    ptrec --config 0xe601 --filter 'stop 0xffffffff81c00be0/0x10' --vm 30 tracestop
     ptrec --config 0xee01 --watermark 65536 --pages 64 big \
         sh -c 'for i in 1 2; do exits --out 40 --cpuid 20 --hlt 20 --rdmsr 20 --samples 8; done'
 }
 recordings
 ptchecks
+rmmod kvm_intel
+insmod /kvm-intel-pt.ko # KVM's host-guest mode
+ptrec --vm 1 --self selfconceal

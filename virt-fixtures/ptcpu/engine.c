@@ -113,6 +113,7 @@ static void transfer(struct ptcpu *p, const struct transfer *t)
 	if (stop) {
 		packet_trace_stop(p);
 		p->status |= RTIT_STOPPED;
+		truth_lost(p, TRUTH_LOST_STOP);
 	}
 	if (!is)
 		p->ret_count = 0;
@@ -336,6 +337,7 @@ void engine_entry(struct ptcpu *p)
 	const struct transfer t = { .to = rip, .pip = visible };
 
 	p->transition = TRANSITION_NONE;
+	p->guest_pa = bochs_u32(p->cpu, BOCHS_SECONDARY) & VMX2_PT_GUEST_PA;
 	truth_entry(p);
 	if (!(p->old_ctl & RTIT_TRACE_EN)) {
 		if (!(ctl & RTIT_TRACE_EN))
@@ -393,7 +395,7 @@ static void failed_entry(struct ptcpu *p)
 }
 
 /* VM exit, complete: the CPU is at the host's first instruction. */
-void engine_exit(struct ptcpu *p)
+static void exit_packets(struct ptcpu *p)
 {
 	const uint64_t rip = bochs_u64(p->cpu, BOCHS_RIP), ctl = p->ctl;
 	const bool failed = p->exit_reason >> 31;
@@ -426,4 +428,10 @@ void engine_exit(struct ptcpu *p)
 	if (ptcpu_packet_en(p))
 		packet_ip_suppressed(p, PACKET_PGD);
 	stop_tracing(p, ctl, rip);
+}
+
+void engine_exit(struct ptcpu *p)
+{
+	exit_packets(p);
+	p->guest_pa = false;
 }

@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A preload library that makes Debian's bochs-bin 2.7+dfsg-4+deb12u1, CPU model corei7_skylake_x, a
- * processor with Intel PT. In any other program it does nothing; in another build of bochs-bin it
- * ends the program with a reason on standard error and status 77.
- *
- * Bochs is told apart by the vtable of that model, the build by its build ID; every place that is
- * changed is compared with what is expected there before anything is changed. Three ways in:
- * - the model's virtual functions for CPUID and unknown MSRs: the vtable slots;
- * - the empty instrumentation callbacks of the build, one RET each: a jump in their place;
- * - functions that are wrapped: a jump over their first instructions, which are kept elsewhere.
+ * What Bochs does, told to the engine and to the truth. Invariant: `executing` is true from before
+ * an instruction until it has retired, faulted or caused a VM exit, and only its notes are kept
+ * meanwhile; packets follow when the outcome is certain.
  */
+#include "virt-fixtures/ptcpu/hooks.h"
+
 #include "virt-fixtures/ptcpu/call.h"
 #include "virt-fixtures/ptcpu/truth_log.h"
-
-#include <dlfcn.h>
-#include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { REFUSED = 77, JUMP_BYTES = 12, PAGE = 4096 };
-#define MODEL_VTABLE "_ZTV18corei7_skylake_x_t"
-static const char package[] = "bochs 2.7+dfsg-4+deb12u1";
-static const uint8_t build_id[20] = { 0x6e, 0x89, 0xe0, 0xc0, 0x7c, 0x09, 0x6a, 0xb3, 0x05, 0xb6,
-				      0x8e, 0xb0, 0xbf, 0x69, 0xc4, 0xae, 0xb7, 0x88, 0xd1, 0x0d };
 
 static struct ptcpu units[PTCPU_MAX_CPUS];
 static struct ptcpu *current; /* whose instruction is in execution */
@@ -100,6 +83,8 @@ static void before_execution(unsigned int id, const uint8_t *instruction)
 	if (!ptcpu_trigger_en(p))
 		return;
 	engine_boundary(p, p->ip);
+	if (p->held_count && ptcpu_in_guest(p) && !topa_retry(p))
+		vmx_exit_for_output(p);
 	p->note_next = p->ip + instruction[BOCHS_INSTRUCTION_LEN];
 	truth_begin(p, p->ip, instruction[BOCHS_INSTRUCTION_LEN]);
 }
@@ -355,10 +340,7 @@ static void vmptrld(struct bochs_cpu *cpu, void *instruction)
 }
 
 /* ---- what is changed where ---- */
-static const struct {
-	const char *symbol;
-	void *function;
-} callbacks[] = {
+const struct callback hooks_callbacks[] = {
 	{ "_Z25bx_instr_before_executionjP15bxInstruction_c", before_execution },
 	{ "_Z24bx_instr_after_executionjP15bxInstruction_c", after_execution },
 	{ "_Z27bx_instr_cnear_branch_takenjmm", branch_taken },
@@ -374,12 +356,7 @@ static const struct {
 	{ "_Z15bx_instr_vmexitjjm", vm_exit },
 };
 
-static const struct {
-	const char *symbol;
-	void *function, *old; /* old: where the pointer to the original goes, NULL: replaced */
-	uint8_t count, bytes[14];
-	uint8_t ja_at; /* of a JA rel32 among them, 0: none */
-} wraps[] = {
+const struct wrap hooks_wraps[] = {
 	{ "_ZN8BX_CPU_C9interruptEhjbt",
 	  interrupt,
 	  &old_interrupt,
@@ -436,11 +413,7 @@ static const struct {
 	  0 },
 };
 
-static const struct {
-	unsigned int slot;
-	const char *symbol; /* that is expected in it */
-	void *function, *old;
-} slots[] = {
+const struct slot hooks_slots[] = {
 	{ 5, "_ZNK18corei7_skylake_x_t14get_cpuid_leafEjjP16cpuid_function_t", get_cpuid,
 	  &old_get_cpuid },
 	{ 7, "_ZN10bx_cpuid_t5rdmsrEjPm", model_rdmsr, NULL },
@@ -448,149 +421,6 @@ static const struct {
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static _Noreturn void refuse(const char *reason, const char *what)
-{
-	fprintf(stderr, "ptcpu: this bochs-bin is not that of %s: %s%s\n", package, reason, what);
-	_exit(REFUSED);
-}
-
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *found)
-{
-	(void)size;
-	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		const uint8_t *at = (const uint8_t *)info->dlpi_addr + h->p_vaddr;
-
-		if (h->p_type != PT_NOTE)
-			continue;
-		for (const uint8_t *end = at + h->p_memsz; at + sizeof(ElfW(Nhdr)) <= end;) {
-			ElfW(Nhdr) n;
-			const uint8_t *name = at + sizeof(n), *desc;
-
-			memcpy(&n, at, sizeof(n));
-			desc = name + (n.n_namesz + 3) / 4 * 4;
-			at = desc + (n.n_descsz + 3) / 4 * 4;
-			if (n.n_type == NT_GNU_BUILD_ID && n.n_descsz == sizeof(build_id) &&
-			    !memcmp(name, "GNU", 4))
-				*(bool *)found = !memcmp(desc, build_id, sizeof(build_id));
-		}
-	}
-	return 1; /* the program itself comes first */
-}
-
-static void check_places(void *const *vtable)
-{
-	bool known = false;
-	const char *name;
-
-	dl_iterate_phdr(find_build_id, &known);
-	if (!known)
-		refuse("another build ID", "");
-	if (!bochs_bind(&name))
-		refuse("it has no ", name);
-	for (size_t i = 0; i < COUNT(slots); i++)
-		if (vtable[slots[i].slot] != dlsym(RTLD_DEFAULT, slots[i].symbol))
-			refuse("another function in the slot of ", slots[i].symbol);
-	for (size_t i = 0; i < COUNT(callbacks); i++) {
-		const uint8_t *code = dlsym(RTLD_DEFAULT, callbacks[i].symbol);
-
-		if (!code || *code != 0xc3)
-			refuse("no empty callback ", callbacks[i].symbol);
-	}
-	for (size_t i = 0; i < COUNT(wraps); i++) {
-		const uint8_t *code = dlsym(RTLD_DEFAULT, wraps[i].symbol);
-
-		if (!code || memcmp(code, wraps[i].bytes, wraps[i].count) != 0)
-			refuse("other code in ", wraps[i].symbol);
-	}
-}
-
-static void make_writable(void *at, size_t count, int protection)
-{
-	uintptr_t first = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
-	uintptr_t end = ((uintptr_t)at + count + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-
-	if (mprotect((void *)first, end - first, protection))
-		refuse("its memory cannot be changed", "");
-}
-
-/* mov rax, to; jmp rax: neither callbacks nor wrapped functions take an argument in RAX. */
-static void write_jump(uint8_t *at, const void *to)
-{
-	make_writable(at, JUMP_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
-	memcpy(at, "\x48\xb8", 2);
-	memcpy(at + 2, &to, 8);
-	memcpy(at + 10, "\xff\xe0", 2);
-	make_writable(at, JUMP_BYTES, PROT_READ | PROT_EXEC);
-}
-
-/* jmp [rip]; address */
-static uint8_t *append_jump(uint8_t *at, const uint8_t *to)
-{
-	memcpy(at, "\xff\x25\0\0\0\0", 6);
-	memcpy(at + 6, &to, 8);
-	return at + 14;
-}
-
-/* A copy of the first instructions that goes on behind them. */
-static uint8_t *write_trampoline(uint8_t *at, const uint8_t *code, size_t i)
-{
-	const size_t ja = wraps[i].ja_at;
-	int32_t distance;
-
-	if (!ja) {
-		memcpy(at, code, wraps[i].count);
-		return append_jump(at + wraps[i].count, code + wraps[i].count);
-	}
-	memcpy(at, code, ja);
-	memcpy(&distance, code + ja + 2, 4);
-	memcpy(at + ja, "\x76\x0e", 2); /* jbe over the jump that replaces ja */
-	at = append_jump(at + ja + 2, code + ja + 6 + distance);
-	return append_jump(at, code + wraps[i].count);
-}
-
-static void wrap_functions(void)
-{
-	uint8_t *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *pool = at;
-
-	if (at == MAP_FAILED)
-		refuse("no memory", "");
-	for (size_t i = 0; i < COUNT(wraps); i++) {
-		uint8_t *code = dlsym(RTLD_DEFAULT, wraps[i].symbol);
-
-		if (wraps[i].old) {
-			memcpy(wraps[i].old, &at, sizeof(at));
-			at = write_trampoline(at, code, i);
-		}
-		write_jump(code, wraps[i].function);
-	}
-	mprotect(pool, PAGE, PROT_READ | PROT_EXEC);
-}
-
-static void replace_slots(void **vtable)
-{
-	for (size_t i = 0; i < COUNT(slots); i++) {
-		void **slot = &vtable[slots[i].slot];
-
-		if (slots[i].old)
-			memcpy(slots[i].old, slot, sizeof(*slot));
-		make_writable(slot, sizeof(*slot), PROT_READ | PROT_WRITE);
-		*slot = slots[i].function;
-	}
-}
-
-__attribute__((constructor)) static void ptcpu_start(void)
-{
-	void **vtable = dlsym(RTLD_DEFAULT, MODEL_VTABLE);
-
-	if (!vtable)
-		return; /* not Bochs */
-	vtable += 2;	/* offset to top, type information */
-	check_places(vtable);
-	replace_slots(vtable);
-	for (size_t i = 0; i < COUNT(callbacks); i++)
-		write_jump(dlsym(RTLD_DEFAULT, callbacks[i].symbol), callbacks[i].function);
-	wrap_functions();
-}
+const size_t hooks_callback_count = COUNT(hooks_callbacks);
+const size_t hooks_wrap_count = COUNT(hooks_wraps);
+const size_t hooks_slot_count = COUNT(hooks_slots);

@@ -82,14 +82,17 @@ struct ptcpu {
 	/* topa.c: the region in use, valid while TriggerEn */
 	uint64_t region_base, region_size, region_offset;
 	bool region_stop, region_int;
-	bool pmi;	   /* to be raised at the next instruction boundary */
-	bool output_fault; /* a guest-physical output page had no EPT mapping */
+	bool pmi;	       /* to be raised at the next instruction boundary */
+	uint64_t region_index; /* of the entry, read again while region_known is false */
+	bool region_known;
+	bool guest_pa;	   /* output addresses are guest-physical */
+	bool output_fault; /* ... and the last one, output_gpa, has no EPT mapping */
 	uint64_t output_gpa;
-	uint8_t held[4096]; /* bytes that wait for that mapping */
+	uint8_t held[4096]; /* packet bytes that wait for that mapping */
 	size_t held_count;
 
 	/* packet.c */
-	uint64_t bytes_since_psb, stream_offset; /* stream_offset: bytes that reached memory */
+	uint64_t bytes_since_psb;
 	uint64_t last_ip;
 	uint64_t tnt; /* the youngest in bit 0 */
 	unsigned int tnt_count;
@@ -143,6 +146,8 @@ bool ptcpu_in_context(const struct ptcpu *p);
 /* Reads the output registers when tracing starts; sets STATUS.Error where they are not legal. */
 void topa_start(struct ptcpu *p);
 void topa_write(struct ptcpu *p, const uint8_t *bytes, size_t count);
+/* Writes what waits for an EPT mapping; false when it is still missing. */
+bool topa_retry(struct ptcpu *p);
 /* IA32_RTIT_OUTPUT_MASK_PTRS as software reads it now. */
 uint64_t topa_mask_ptrs(const struct ptcpu *p);
 /* Raises a pending PMI through the local APIC. */
@@ -204,6 +209,8 @@ uint32_t vmx_check_controls(struct ptcpu *p);
 bool vmx_guest_rtit_is_legal(struct ptcpu *p);
 uint32_t vmx_entry_controls(struct ptcpu *p);
 uint32_t vmx_exit_controls(struct ptcpu *p);
+/* Exits with an EPT violation of the output (qualification bit 16); does not return. */
+void vmx_exit_for_output(struct ptcpu *p);
 /* NR of a PIP packet now, and whether VMX is hidden from PSB+. */
 bool vmx_nr(struct ptcpu *p);
 bool vmx_concealed(struct ptcpu *p);

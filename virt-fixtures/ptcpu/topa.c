@@ -22,34 +22,29 @@ static void fail(struct ptcpu *p)
 	p->status |= RTIT_ERROR;
 }
 
-/* Output addresses are guest-physical where the VMCS says so. */
+/* Output addresses are guest-physical where the VMCS says so, up to the last packet of an exit. */
 static bool output_address(struct ptcpu *p, uint64_t address, uint64_t *pa)
 {
 	*pa = address;
-	if (!ptcpu_in_guest(p) || !(bochs_u32(p->cpu, BOCHS_SECONDARY) & VMX2_PT_GUEST_PA))
-		return true;
-	if (bochs.translate_guest(p->cpu, address, pa, false))
-		return true;
-	p->output_fault = true;
+	p->output_fault = p->guest_pa && !bochs.translate_guest(p->cpu, address, pa, false);
 	p->output_gpa = address;
-	return false;
+	return !p->output_fault;
 }
 
-/* Table entry `index` of the table at output_base; END entries lead to the next table. */
-static void load_entry(struct ptcpu *p, uint64_t index)
+/* Table entry `index` of the table at output_base; END entries lead to the next table. False when
+ * a table has no EPT mapping (yet). */
+static bool load_entry(struct ptcpu *p, uint64_t index)
 {
-	uint64_t entry, at;
+	uint64_t entry = 0, at;
 
 	for (unsigned int links = 0; links < 2; links++) {
-		if (!output_address(p, p->output_base + index * 8, &at)) {
-			fail(p);
-			return;
-		}
+		if (!output_address(p, p->output_base + index * 8, &at))
+			return false;
 		bochs.read_memory(at, sizeof(entry), (uint8_t *)&entry);
 		if ((entry & TOPA_RESERVED) || ((entry & TOPA_END) && !index) ||
 		    ((entry & TOPA_END) && (entry & (TOPA_INT | TOPA_STOP)))) {
 			fail(p);
-			return;
+			return true;
 		}
 		if (!(entry & TOPA_END))
 			break;
@@ -61,8 +56,16 @@ static void load_entry(struct ptcpu *p, uint64_t index)
 	p->region_stop = entry & TOPA_STOP;
 	p->region_int = entry & TOPA_INT;
 	p->mask_ptrs = index << 7 | 0x7f;
-	if (p->region_base & (p->region_size - 1))
+	if ((p->region_base & (p->region_size - 1)) ||
+	    (!(p->status & RTIT_STOPPED) && p->region_offset >= p->region_size))
 		fail(p);
+	return true;
+}
+
+static void load_region(struct ptcpu *p, uint64_t index)
+{
+	p->region_index = index;
+	p->region_known = load_entry(p, index);
 }
 
 void topa_start(struct ptcpu *p)
@@ -70,16 +73,17 @@ void topa_start(struct ptcpu *p)
 	const uint64_t mask = p->mask_ptrs & 0xffffffff, offset = p->mask_ptrs >> 32;
 
 	p->region_offset = offset;
+	if (!p->guest_pa)
+		p->held_count = 0; /* else they are this guest's, from before an exit */
 	if (p->ctl & RTIT_TOPA) {
 		if (p->output_base & 0xfff) {
 			fail(p);
 			return;
 		}
-		load_entry(p, INDEX(p->mask_ptrs));
-		if (!(p->status & RTIT_STOPPED) && offset >= p->region_size)
-			fail(p);
+		load_region(p, INDEX(p->mask_ptrs));
 		return;
 	}
+	p->region_known = true;
 	p->region_base = p->output_base;
 	p->region_size = mask + 1;
 	p->region_stop = p->region_int = false;
@@ -108,32 +112,65 @@ static void region_full(struct ptcpu *p)
 		return;
 	}
 	p->region_offset = 0;
-	load_entry(p, INDEX(p->mask_ptrs) + 1);
+	load_region(p, INDEX(p->mask_ptrs) + 1);
+}
+
+/* Bytes that are written or need not be; fewer than count where a page has no EPT mapping. */
+static size_t write_now(struct ptcpu *p, const uint8_t *bytes, size_t count)
+{
+	size_t done = 0;
+
+	while (done < count && !(p->status & (RTIT_ERROR | RTIT_STOPPED))) {
+		uint64_t at, left, pa;
+		uint8_t copy[PAGE];
+		uint32_t n;
+
+		if (!p->region_known)
+			load_region(p, p->region_index);
+		at = p->region_base + p->region_offset;
+		if (!p->region_known || !output_address(p, at, &pa))
+			return done;
+		left = p->region_size - p->region_offset;
+		if (left > PAGE - (at & (PAGE - 1)))
+			left = PAGE - (at & (PAGE - 1));
+		n = count - done < left ? (uint32_t)(count - done) : (uint32_t)left;
+		memcpy(copy, bytes + done, n);
+		bochs.write_memory(pa, n, copy);
+		truth_stream(p, copy, n);
+		p->region_offset += n;
+		done += n;
+		if (p->region_offset == p->region_size)
+			region_full(p);
+	}
+	return count;
+}
+
+static void hold(struct ptcpu *p, const uint8_t *bytes, size_t count)
+{
+	if (count > sizeof(p->held) - p->held_count) {
+		count = sizeof(p->held) - p->held_count;
+		truth_lost(p, TRUTH_LOST_FAULT);
+	}
+	memcpy(p->held + p->held_count, bytes, count);
+	p->held_count += count;
+}
+
+bool topa_retry(struct ptcpu *p)
+{
+	const size_t done = write_now(p, p->held, p->held_count);
+
+	memmove(p->held, p->held + done, p->held_count - done);
+	p->held_count -= done;
+	return !p->held_count;
 }
 
 void topa_write(struct ptcpu *p, const uint8_t *bytes, size_t count)
 {
-	while (count && !(p->status & (RTIT_ERROR | RTIT_STOPPED))) {
-		const uint64_t at = p->region_base + p->region_offset;
-		uint64_t left = p->region_size - p->region_offset, pa;
-		uint8_t copy[PAGE];
-		uint32_t n;
+	size_t done = 0;
 
-		if (left > PAGE - (at & (PAGE - 1)))
-			left = PAGE - (at & (PAGE - 1));
-		n = count < left ? (uint32_t)count : (uint32_t)left;
-		if (!output_address(p, at, &pa))
-			return;
-		memcpy(copy, bytes, n);
-		bochs.write_memory(pa, n, copy);
-		truth_stream(p, bytes, n);
-		p->stream_offset += n;
-		p->region_offset += n;
-		bytes += n;
-		count -= n;
-		if (p->region_offset == p->region_size)
-			region_full(p);
-	}
+	if (topa_retry(p))
+		done = write_now(p, bytes, count);
+	hold(p, bytes + done, count - done);
 }
 
 void topa_deliver_pmi(struct ptcpu *p)

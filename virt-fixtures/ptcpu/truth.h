@@ -62,7 +62,7 @@ enum truth_type {
 enum truth_lost {
 	TRUTH_LOST_OVERFLOW_BEGIN = 0, /* packets from here on are not sent */
 	TRUTH_LOST_OVERFLOW_END = 1,   /* the OVF packet has been sent */
-	TRUTH_LOST_STOP = 2,	       /* a ToPA region with STOP is full */
+	TRUTH_LOST_STOP = 2,	       /* a ToPA region with STOP is full, or TraceStop */
 	TRUTH_LOST_FAULT = 3,	       /* bytes dropped, their guest-physical page is not mapped */
 };
 

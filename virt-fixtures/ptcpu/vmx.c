@@ -4,6 +4,7 @@
 #include "virt-fixtures/ptcpu/ptcpu.h"
 
 enum {
+	VMCS_GUEST_PHYSICAL = 0x2400,
 	VMCS_GUEST_RTIT_CTL = 0x2814,
 	VMCS_PRIMARY = 0x4002,
 	VMCS_EXIT = 0x400c,
@@ -96,4 +97,12 @@ bool vmx_nr(struct ptcpu *p)
 bool vmx_concealed(struct ptcpu *p)
 {
 	return ptcpu_in_guest(p) && conceal_control(p);
+}
+
+void vmx_exit_for_output(struct ptcpu *p)
+{
+	enum { EXIT_EPT_VIOLATION = 48, WRITE = 1 << 1, ASYNCHRONOUS = 1 << 16 };
+
+	bochs.vmwrite64(p->cpu, VMCS_GUEST_PHYSICAL, p->output_gpa);
+	bochs.vmexit(p->cpu, EXIT_EPT_VIOLATION, WRITE | ASYNCHRONOUS);
 }

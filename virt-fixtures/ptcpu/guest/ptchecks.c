@@ -27,9 +27,9 @@ enum {
 	MSR_CR3_MATCH = 0x572,
 	MSR_ADDR0 = 0x580,
 };
-#define CTL_TRACE_EN  1ULL
-#define CTL_TOPA      (1ULL << 8)
-#define STATUS_ERROR  (1ULL << 4)
+#define CTL_TRACE_EN   1ULL
+#define CTL_TOPA       (1ULL << 8)
+#define STATUS_ERROR   (1ULL << 4)
 #define STATUS_STOPPED (1ULL << 5)
 
 static int device;
@@ -146,7 +146,7 @@ static void check_entry(const char *name, const struct ptcpu_plan *plan, bool le
 	const struct kvm_run *run;
 	bool refused;
 
-	vm_create(&vm, true, 1, 0);
+	vm_create(&vm, VM_LONG, 1, 0);
 	bed_call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)plan, sizeof(*plan));
 	run = vm.run;
 	if (ioctl(vm.vcpu, KVM_RUN, 0UL) < 0)
@@ -163,11 +163,13 @@ static void check_entries(void)
 {
 	const struct ptcpu_plan none = { .entry = 0 };
 
-	check_entry("entry-conceal", &(struct ptcpu_plan){ 1U << 19, 1U << 24, 1U << 17, 0, 0 }, true);
+	check_entry("entry-conceal", &(struct ptcpu_plan){ 1U << 19, 1U << 24, 1U << 17, 0, 0 },
+		    true);
 	check_entry("entry-guest-pa-alone", &(struct ptcpu_plan){ 1U << 24, 0, 0, 0, 0 }, false);
 	check_entry("entry-guest-pa-no-clear", &(struct ptcpu_plan){ 1U << 24, 0, 1U << 18, 0, 0 },
 		    false);
-	check_entry("entry-guest-pa", &(struct ptcpu_plan){ 1U << 24, 1U << 25, 1U << 18, 0, 0 }, true);
+	check_entry("entry-guest-pa", &(struct ptcpu_plan){ 1U << 24, 1U << 25, 1U << 18, 0, 0 },
+		    true);
 	check_entry("entry-reserved-ctl",
 		    &(struct ptcpu_plan){ 0, 1U << 25, 1U << 18, 0, 1ULL << 18 }, false);
 	wrmsr(MSR_STATUS, 0);

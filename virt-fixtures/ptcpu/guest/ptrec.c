@@ -15,6 +15,7 @@
  * Instead of a command:
  *   --vm N           a virtual machine of a few instructions with N port writes (vm.h)
  *   --long           it runs in 64-bit mode
+ *   --self           it traces itself (no perf event)
  *   --khz K          its TSC rate
  *   --conceal        it is concealed from Intel PT
  *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
@@ -44,7 +45,7 @@ enum { MAX_CPUS = 8, PAGE = 4096, DATA_PAGES = 64 };
 struct options {
 	const char *name, *filter;
 	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, guest_only;
-	bool user, kernel, snapshot, no_drain, long_mode, conceal;
+	bool user, kernel, snapshot, no_drain, long_mode, self, conceal;
 	char **command;
 };
 
@@ -226,7 +227,8 @@ static struct options parse(char **argv)
 		bool *value;
 	} flags[] = { { "--user", &o.user },	     { "--kernel", &o.kernel },
 		      { "--snapshot", &o.snapshot }, { "--no-drain", &o.no_drain },
-		      { "--long", &o.long_mode },    { "--conceal", &o.conceal } };
+		      { "--long", &o.long_mode },    { "--self", &o.self },
+		      { "--conceal", &o.conceal } };
 
 	for (argv++; *argv && !strncmp(*argv, "--", 2); argv++) {
 		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -260,13 +262,30 @@ static void call_plan(const struct options *o)
 	bed_call(PTCPU_CALL_PLAN, (uint64_t)(uintptr_t)&plan, sizeof(plan));
 }
 
-static void write_output(const struct options *o, const uint8_t *pages)
+static void write_output(const struct options *o, const uint8_t *bytes, uint64_t count)
 {
 	char file[64];
 
 	snprintf(file, sizeof(file), "%s.cpu0.aux", o->name);
 	bed_name(PTCPU_CALL_FILE, file);
-	call_write(pages, output_bytes());
+	call_write(bytes, count);
+}
+
+static void create_vm(const struct options *o, struct vm *vm)
+{
+	const enum vm_kind kind = o->self ? VM_SELF : o->long_mode ? VM_LONG : VM_REAL;
+
+	if (o->vm_outs)
+		vm_create(vm, kind, (uint32_t)o->vm_outs, (uint32_t)o->vm_khz);
+}
+
+/* The AUX bytes of a recording without perf. */
+static void write_own_output(const struct options *o, const struct vm *vm, const uint8_t *output)
+{
+	if (o->guest_only)
+		write_output(o, output, output_bytes());
+	if (o->self)
+		write_output(o, vm->ram + VM_OUTPUT, VM_OUTPUT_BYTES);
 }
 
 int main(int argc, char **argv)
@@ -279,13 +298,12 @@ int main(int argc, char **argv)
 	struct vm vm;
 
 	(void)argc;
-	cpus = o.guest_only ? 0 : cpus > MAX_CPUS ? MAX_CPUS : cpus;
+	cpus = o.guest_only || o.self ? 0 : cpus > MAX_CPUS ? MAX_CPUS : cpus;
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
-	if (iopl(3) || sched_setaffinity(0, sizeof(first), &first))
+	if (iopl(3) || (o.vm_outs && sched_setaffinity(0, sizeof(first), &first)))
 		die("iopl");
-	if (o.vm_outs)
-		vm_create(&vm, o.long_mode, (uint32_t)o.vm_outs, (uint32_t)o.vm_khz);
+	create_vm(&o, &vm);
 	if (o.guest_only)
 		output = output_create();
 	call_plan(&o);
@@ -308,8 +326,7 @@ int main(int argc, char **argv)
 	bed_call(PTCPU_CALL_END, 0, 0);
 	for (int c = 0; c < cpus; c++)
 		drain_last(&o, c);
-	if (output)
-		write_output(&o, output);
+	write_own_output(&o, &vm, output);
 	bed_call(PTCPU_CALL_END, 0, 0); /* the files are complete */
 	if (read(counter, &counted, sizeof(counted)) != sizeof(counted))
 		die("read of a counter");

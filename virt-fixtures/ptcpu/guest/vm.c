@@ -49,6 +49,40 @@ static const uint8_t long_code[] = {
 	0xc3,			      /* 3: ret */
 };
 
+/* Single-range output, then TraceEn, OS, TSCEn and BranchEn. */
+static const uint8_t self_code[] = {
+	0x31, 0xd2,		      /*    xor edx, edx */
+	0xb9, 0x60, 0x05, 0x00, 0x00, /*    mov ecx, 0x560 */
+	0xb8, 0x00, 0x70, 0x00, 0x00, /*    mov eax, VM_OUTPUT */
+	0x0f, 0x30,		      /*    wrmsr */
+	0xff, 0xc1,		      /*    inc ecx */
+	0xb8, 0xff, 0x0f, 0x00, 0x00, /*    mov eax, VM_OUTPUT_BYTES - 1 */
+	0x0f, 0x30,		      /*    wrmsr */
+	0xb9, 0x70, 0x05, 0x00, 0x00, /*    mov ecx, 0x570 */
+	0xb8, 0x05, 0x24, 0x00, 0x00, /*    mov eax, 0x2405 */
+	0x0f, 0x30,		      /*    wrmsr */
+	0xbe, 0x00, 0x08, 0x00, 0x00, /*    mov esi, 0x800 */
+	0xff, 0xce,		      /* 1: dec esi */
+	0x75, 0xfc,		      /*    jnz 1b */
+	0x66, 0xba, 0xf8, 0x03,	      /*    mov dx, 0x3f8 */
+	0xee,			      /*    out dx, al */
+	0xe8, 0x0a, 0x00, 0x00, 0x00, /*    call 2f */
+	0x31, 0xd2,		      /*    xor edx, edx */
+	0xb8, 0x04, 0x24, 0x00, 0x00, /*    mov eax, 0x2404 */
+	0x0f, 0x30,		      /*    wrmsr */
+	0xf4,			      /*    hlt */
+	0xc3,			      /* 2: ret */
+};
+
+static const struct {
+	const uint8_t *bytes;
+	size_t count;
+} codes[] = {
+	[VM_REAL] = { real_code, sizeof(real_code) },
+	[VM_LONG] = { long_code, sizeof(long_code) },
+	[VM_SELF] = { self_code, sizeof(self_code) },
+};
+
 static int must(int result, const char *what)
 {
 	if (result < 0) {
@@ -86,7 +120,19 @@ static void enter_long_mode(struct vm *vm, struct kvm_sregs *s)
 	s->cs.selector = 8;
 }
 
-void vm_create(struct vm *vm, bool long_mode, uint32_t outs, uint32_t tsc_khz)
+/* All that KVM can give, Intel PT among it where KVM lets guests have it. */
+static void set_cpuid(int kvm, int vcpu)
+{
+	static struct {
+		struct kvm_cpuid2 head;
+		struct kvm_cpuid_entry2 entries[128];
+	} cpuid = { .head.nent = 128 };
+
+	must(ioctl(kvm, KVM_GET_SUPPORTED_CPUID, &cpuid), "KVM_GET_SUPPORTED_CPUID");
+	must(ioctl(vcpu, KVM_SET_CPUID2, &cpuid), "KVM_SET_CPUID2");
+}
+
+void vm_create(struct vm *vm, enum vm_kind kind, uint32_t outs, uint32_t tsc_khz)
 {
 	const int kvm = must(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
 	struct kvm_regs r = { .rip = CODE, .rflags = 2, .rbx = DATA, .rcx = outs, .rsp = STACK };
@@ -102,14 +148,15 @@ void vm_create(struct vm *vm, bool long_mode, uint32_t outs, uint32_t tsc_khz)
 	vm->run = map(vm->vcpu, (size_t)must(ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0UL), "size"));
 	must(ioctl(vm->vcpu, KVM_GET_SREGS, &s), "KVM_GET_SREGS");
 	s.cs.base = s.cs.selector = 0;
-	if (long_mode)
+	if (kind != VM_REAL)
 		enter_long_mode(vm, &s);
+	if (kind == VM_SELF)
+		set_cpuid(kvm, vm->vcpu);
 	must(ioctl(vm->vcpu, KVM_SET_SREGS, &s), "KVM_SET_SREGS");
 	must(ioctl(vm->vcpu, KVM_SET_REGS, &r), "KVM_SET_REGS");
 	if (tsc_khz)
 		must(ioctl(vm->vcpu, KVM_SET_TSC_KHZ, (unsigned long)tsc_khz), "KVM_SET_TSC_KHZ");
-	memcpy(vm->ram + CODE, long_mode ? long_code : real_code,
-	       long_mode ? sizeof(long_code) : sizeof(real_code));
+	memcpy(vm->ram + CODE, codes[kind].bytes, codes[kind].count);
 }
 
 void vm_run(struct vm *vm)
