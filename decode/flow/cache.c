@@ -14,11 +14,16 @@
 bool flow_cache_init(struct flow_cache *c)
 {
 	const size_t line = sizeof(struct flow_block);
+	char *at;
 
 	c->memory = malloc((FLOW_CACHE_MAX + 1) * line);
-	c->blocks = (void *)(((uintptr_t)c->memory + line - 1) & ~(uintptr_t)(line - 1));
 	c->buckets = calloc(FLOW_CACHE_MAX, sizeof(*c->buckets));
-	return c->memory && c->buckets;
+	if (!c->memory || !c->buckets)
+		return false;
+	at = c->memory;
+	at += (line - (uintptr_t)at % line) % line;
+	c->blocks = (void *)at;
+	return true;
 }
 
 void flow_cache_fini(struct flow_cache *c)

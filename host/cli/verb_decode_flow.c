@@ -64,14 +64,14 @@ static int read_raw(const struct vmt_pt_code *c, int fd, uint8_t **bytes, size_t
 	if (err)
 		return err;
 	size = vmt_reader_size(reader);
-	if (!size || size > RAW_MAX)
+	if (size && size <= RAW_MAX) {
+		*bytes = malloc((size_t)size);
+		err = *bytes ? vmt_reader_read_at(reader, 0, *bytes, (size_t)size, len, diag)
+			     : vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
+	} else {
 		err = vmt_diag_printf(diag, VMT_E_LIMIT, 0, "--raw takes files of 1 byte to 2 GiB",
 				      "no code in %.*s", (int)c->path_len, c->path);
-	*bytes = err ? NULL : malloc((size_t)size);
-	if (!err && !*bytes)
-		err = vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
-	if (!err)
-		err = vmt_reader_read_at(reader, 0, *bytes, (size_t)size, len, diag);
+	}
 	vmt_reader_close(reader);
 	return err;
 }
