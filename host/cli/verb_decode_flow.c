@@ -81,7 +81,7 @@ static int add_code(struct work *w, size_t nr, struct vmt_diag *diag)
 	const struct vmt_pt_code *c = &w->feed->cli->pt.codes[nr];
 	struct code *code = &w->codes[nr];
 	const int fd = w->feed->codes[nr];
-	size_t len;
+	size_t len = 0;
 	int err;
 
 	w->feed->codes[nr] = -1;
