@@ -20,7 +20,7 @@
 #include "tests/support/ptcpu_pack.h"
 #include "tests/support/ptcpu_truth.h"
 
-enum { MAX_TESTS = 64, MAX_IMAGES = 1 << 18 };
+enum { MAX_TESTS = 64, MAX_IMAGES = 1 << 18, MAX_TRANSITIONS = 8192 };
 
 /* Instructions between the last packet and a loss, which are in the truth alone: sections that come
  * later are taken for that much older. */
@@ -39,7 +39,18 @@ static bool is_traced(const struct ptcpu_record *r, const struct ptcpu_truth *t,
 	return r->type == PTCPU_BLOCK && ptcpu_truth_state(t)[3] && *trace_en;
 }
 
+/* A VM entry or exit; what of it the stream does not tell is compared with itself. */
+struct transition {
+	uint64_t from, to, cr3, vmcs, reason, qualification;
+};
+
+struct transitions {
+	struct transition list[MAX_TRANSITIONS];
+	size_t nr;
+};
+
 struct follower {
+	struct transitions entries, exits; /* of the flow */
 	struct ptcpu_truth *truth;
 	bool trace_en;
 	struct vmt_flow *flow;
@@ -50,6 +61,7 @@ struct follower {
 
 struct sight { /* what a stream can tell */
 	bool os, branch;
+	struct transitions entries, exits;
 };
 
 /* ---- code ---- */
@@ -70,8 +82,28 @@ static void add_page(struct vmt_image *image, const struct sight *sight, const u
 			 0);
 }
 
-static void see(struct sight *sight, const struct ptcpu_record *r)
+static void add_transition(struct transitions *t, struct transition one)
 {
+	assert_true(t->nr < MAX_TRANSITIONS);
+	t->list[t->nr++] = one;
+}
+
+static void see(struct sight *sight, const struct ptcpu_record *r, bool traced)
+{
+	const uint64_t *v = r->values;
+
+	if (r->type == TRUTH_ENTRY && traced)
+		add_transition(&sight->entries, (struct transition){ .from = v[3],
+								     .to = v[4],
+								     .cr3 = v[5] & CR3_BITS,
+								     .vmcs = v[2] });
+	if (r->type == TRUTH_EXIT && traced)
+		add_transition(&sight->exits, (struct transition){ .from = v[6],
+								   .to = v[8],
+								   .cr3 = v[7] & CR3_BITS,
+								   .vmcs = v[2],
+								   .reason = v[3],
+								   .qualification = v[4] });
 	if (r->type == TRUTH_CONTROL && r->values[0] & CTL_TRACE_EN) {
 		sight->os = r->values[0] & CTL_OS;
 		sight->branch = r->values[0] & CTL_BRANCH;
@@ -94,11 +126,11 @@ static struct vmt_image *read_code(const struct ptcpu_member *m, struct sight *s
 	while (ptcpu_truth_next(t, &r) > 0) {
 		const uint64_t *state = ptcpu_truth_state(t);
 
-		see(sight, &r);
 		if (is_traced(&r, t, &trace_en) && !lost)
 			count += r.values[0];
 		else if (r.type == TRUTH_LOST)
 			lost = r.values[0] != TRUTH_LOST_OVERFLOW_END;
+		see(sight, &r, trace_en && !lost);
 		if (r.type == TRUTH_LOST && lost)
 			count = count > LOSS_SLACK ? count - LOSS_SLACK : 0;
 		if (r.type == TRUTH_IMAGE) {
@@ -185,11 +217,42 @@ static void on_event(void *context, const struct vmt_flow_state *state,
 
 	if (event->type == VMT_FLOW_OVERFLOW)
 		skip_loss(f);
+	if (event->type == VMT_FLOW_VM_ENTRY || event->type == VMT_FLOW_VM_EXIT)
+		add_transition(event->type == VMT_FLOW_VM_ENTRY ? &f->entries : &f->exits,
+			       (struct transition){ event->ip, event->to, state->where.cr3,
+						    state->where.vmcs,
+						    event->has_reason ? event->reason : UINT64_MAX,
+						    event->qualification });
 	if (event->type != VMT_FLOW_ERROR)
 		return;
 	if (!f->errors++)
 		print_error("offset %llu, %llx: %s\n", (unsigned long long)state->offset,
 			    (unsigned long long)event->ip, event->name);
+}
+
+/*
+ * All that the truth has, or none at all, where a filter or a control conceals them. An exit that
+ * switches tracing off has no target; one without Event Trace has no reason.
+ */
+static void compare(const char *what, const struct transitions *got, const struct transitions *want,
+		    bool exits)
+{
+	print_message("# %zu of %zu VM %s\n", got->nr, want->nr, what);
+	if (!got->nr)
+		return;
+	assert_int_equal(got->nr, want->nr);
+	for (size_t i = 0; i < got->nr; i++) {
+		const struct transition *g = &got->list[i], *w = &want->list[i];
+
+		assert_int_equal(g->from, w->from);
+		assert_true(g->to == w->to || (exits && !g->to));
+		assert_int_equal(g->vmcs, w->vmcs);
+		assert_int_equal(g->cr3, w->cr3);
+		if (exits && g->reason != UINT64_MAX) {
+			assert_int_equal(g->reason, w->reason);
+			assert_int_equal(g->qualification, w->qualification);
+		}
+	}
 }
 
 struct test {
@@ -201,15 +264,18 @@ static void test_recording(void **state)
 {
 	const struct test *test = *state;
 	struct ptcpu_member truth = { .next = 0 }, stream;
-	struct follower f = { .left = 0 };
-	struct vmt_flow_options options = {
+	static struct follower f;
+	static struct sight sight;
+	const struct vmt_flow_options settings = {
 		.count_is_time = true, .block = on_block, .event = on_event, .context = &f
 	};
-	struct sight sight = { .os = false };
+	struct vmt_flow_options options = settings;
 	struct ptcpu_pack pack;
 	struct vmt_image *image;
 	uint64_t missing = 0;
 
+	f = (struct follower){ .left = 0 };
+	sight = (struct sight){ .os = false };
 	assert_true(ptcpu_pack_open(&pack, test->pack));
 	while (ptcpu_pack_next(&pack, &truth, ".truth") && strcmp(truth.name, test->member) != 0)
 		;
@@ -227,6 +293,8 @@ static void test_recording(void **state)
 	while (next_block(&f));
 	print_message("# %s: %llu instructions, %llu lost\n", test->member,
 		      (unsigned long long)f.same, (unsigned long long)f.lost);
+	compare("entries", &f.entries, &sight.entries, false);
+	compare("exits", &f.exits, &sight.exits, true);
 	vmt_flow_free(f.flow);
 	vmt_image_free(image);
 	ptcpu_truth_close(f.truth);
