@@ -143,7 +143,7 @@ check-mutation: $(TEST_BIN)
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
 		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
-check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt)
+check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 

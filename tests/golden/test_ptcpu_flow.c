@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,13 +331,19 @@ int main(int argc, char **argv)
 	static struct test tests[MAX_TESTS];
 	static struct CMUnitTest rows[MAX_TESTS];
 	const char *top = getenv("VMT_TOP");
+	glob_t packs = { .gl_pathc = 0 };
 	size_t count = 0;
-	char path[1024];
+	char pattern[1024];
+	int status;
 
-	snprintf(path, sizeof(path), "%s/tests/golden/ptcpu/one-cpu.tar.zst", top ? top : ".");
-	if (argc < 2)
-		count = list_tests(path, tests, rows, count);
+	snprintf(pattern, sizeof(pattern), "%s/tests/golden/ptcpu/*.tar.zst", top ? top : ".");
+	if (argc < 2 && glob(pattern, 0, NULL, &packs))
+		return 1;
+	for (size_t i = 0; i < packs.gl_pathc; i++)
+		count = list_tests(packs.gl_pathv[i], tests, rows, count);
 	for (int i = 1; i < argc; i++)
 		count = list_tests(argv[i], tests, rows, count);
-	return _cmocka_run_group_tests("ptcpu_flow", rows, count, NULL, NULL);
+	status = _cmocka_run_group_tests("ptcpu_flow", rows, count, NULL, NULL);
+	globfree(&packs);
+	return status;
 }
