@@ -72,4 +72,5 @@ compare_aux
 ok $? "the recordings are packed"
 tap_of "$O/tests/golden/test_ptcpu" "$W/pack.tar.zst"
 tap_of "$O/tests/golden/test_ptcpu_libipt" "$W/pack.tar.zst"
+tap_of "$O/tests/golden/test_ptcpu_flow" "$W/pack.tar.zst"
 lab_end
