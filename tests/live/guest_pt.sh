@@ -16,6 +16,7 @@ recordings() {
     ptrec --config 0x8000e601 --vm 30 --long --conceal concealed
     ptrec --guest-only 0x8000250d --vm 40 --long guestonly
     ptrec --guest-only 0x8000250d --vm 40 --conceal guestconceal
+    ptrec --guest-only 0x8000250d --vm 40 --khz 1749956 --long guesthalf
     ptrec --config 0x8000e601 --overflow 20000 --vm 30 overflow
     ptrec --config 0xe601 --pages 4 --no-drain --vm 60 lost
     ptrec --config 0xe601 --pages 4 --snapshot --vm 30 snapshot
