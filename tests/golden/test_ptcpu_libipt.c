@@ -98,10 +98,8 @@ static int follow(struct pt_insn_decoder *d, struct follower *f)
 		struct pt_insn insn = { .ip = 0 };
 
 		status = drain_events(d, status);
-		if (status < 0 || (status & pts_eos))
+		if (status < 0 || (!f->left && !next_block(f)))
 			return status;
-		if (!f->left && !next_block(f))
-			return 0;
 		status = pt_insn_next(d, &insn, sizeof(insn));
 		if (insn.iclass == ptic_error)
 			return status;
