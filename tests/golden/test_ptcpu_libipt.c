@@ -198,12 +198,14 @@ int main(int argc, char **argv)
 	static struct test tests[MAX_TESTS];
 	static struct CMUnitTest rows[MAX_TESTS];
 	const char *top = getenv("VMT_TOP");
+	static char paths[2][1024];
 	size_t count = 0;
-	char path[1024];
 
-	snprintf(path, sizeof(path), "%s/tests/golden/ptcpu/one-cpu.tar.zst", top ? top : ".");
-	if (argc < 2)
-		count = list_tests(path, tests, rows, count);
+	for (size_t i = 0; i < 2 && argc < 2; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s/tests/golden/ptcpu/%s.tar.zst",
+			 top ? top : ".", i ? "two-cpus" : "one-cpu");
+		count = list_tests(paths[i], tests, rows, count);
+	}
 	for (int i = 1; i < argc; i++)
 		count = list_tests(argv[i], tests, rows, count);
 	return _cmocka_run_group_tests("ptcpu_libipt", rows, count, NULL, NULL);

@@ -23,4 +23,14 @@ is "$(grep -ac '^LAB-CHECK .* good' "$W/serial.log") of $(grep -ac '^LAB-CHECK '
     "45 of 45" "refusals of illegal settings"
 grep -a '^LAB-CHECK .* bad' "$W/serial.log" | sed 's/^/#   /'
 check_recordings "$top/tests/live/guest_pt.sh"
+
+# Fixed counter 0 counted about as many instructions as were traced.
+counted=$(sed -nE 's/^LAB-PTREC big .* instructions ([0-9]+).*/\1/p' "$W/serial.log")
+traced=$(sed -nE 's/^# big.cpu0.truth: ([0-9]+) instructions/\1/p' "$W/test_ptcpu_libipt.tap")
+if [ -n "$traced" ]; then
+    [ $((counted * 100)) -gt $((traced * 95)) ] && [ $((counted * 100)) -lt $((traced * 105)) ]
+    ok $? "the fixed counter of instructions: $counted counted, $traced traced"
+else
+    skip "the fixed counter of instructions: no libipt"
+fi
 lab_end
