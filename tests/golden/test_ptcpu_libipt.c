@@ -14,6 +14,7 @@
 
 #if __has_include(<intel-pt.h>)
 
+#include <glob.h>
 #include <intel-pt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,17 +199,21 @@ int main(int argc, char **argv)
 	static struct test tests[MAX_TESTS];
 	static struct CMUnitTest rows[MAX_TESTS];
 	const char *top = getenv("VMT_TOP");
-	static char paths[2][1024];
+	glob_t packs = { .gl_pathc = 0 };
 	size_t count = 0;
+	char pattern[1024];
+	int status;
 
-	for (size_t i = 0; i < 2 && argc < 2; i++) {
-		snprintf(paths[i], sizeof(paths[i]), "%s/tests/golden/ptcpu/%s.tar.zst",
-			 top ? top : ".", i ? "two-cpus" : "one-cpu");
-		count = list_tests(paths[i], tests, rows, count);
-	}
+	snprintf(pattern, sizeof(pattern), "%s/tests/golden/ptcpu/*.tar.zst", top ? top : ".");
+	if (argc < 2 && glob(pattern, 0, NULL, &packs))
+		return 1;
+	for (size_t i = 0; i < packs.gl_pathc; i++)
+		count = list_tests(packs.gl_pathv[i], tests, rows, count);
 	for (int i = 1; i < argc; i++)
 		count = list_tests(argv[i], tests, rows, count);
-	return _cmocka_run_group_tests("ptcpu_libipt", rows, count, NULL, NULL);
+	status = _cmocka_run_group_tests("ptcpu_libipt", rows, count, NULL, NULL);
+	globfree(&packs);
+	return status;
 }
 
 #else

@@ -315,8 +315,6 @@ static void run_vms(struct vm *vm, const struct second *second)
 	if (second->pid > 0 && write(second->go, "", 1) != 1)
 		die("write");
 	vm_run(vm);
-	if (second->pid > 0)
-		waitpid(second->pid, NULL, 0);
 }
 
 /* The AUX bytes of a recording without perf. */
@@ -370,6 +368,8 @@ int main(int argc, char **argv)
 	for (int c = 0; c < cpus; c++)
 		drain_last(&o, c);
 	write_own_output(&o, &vm, output);
+	if (second.pid > 0)
+		waitpid(second.pid, NULL, 0);
 	bed_call(PTCPU_CALL_END, 0, 0); /* the files are complete */
 	if (read(counter, &counted, sizeof(counted)) != sizeof(counted))
 		die("read of a counter");
