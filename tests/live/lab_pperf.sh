@@ -33,7 +33,11 @@ instructions=$(perf script -i "$W/out/user.data" --symfs "$W/symfs" --itrace=i1i
 ok $? "perf follows the user-space flow"
 echo "#   $instructions instructions"
 
-exits=$(perf script -i "$W/out/system.data" -e kvm:kvm_exit -F event 2>>"$W/perf.err" | grep -c kvm_exit)
+exits=$(perf script -i "$W/out/system.data" --no-itrace -F event 2>>"$W/perf.err" | grep -c kvm_exit)
+[ "$exits" -gt 20 ]
+ok $? "exits were recorded"
+is "$(perf script -i "$W/out/system.data" -D 2>>"$W/perf.err" | grep -ac ' EVD Type 0x02 ')" "$exits" \
+    "exits in perf's packets and in the tracepoints"
 "$VMTRACE" decode pt "$W/out/system.data" >"$W/packets.txt" 2>"$W/vmtrace.err"
 is "$(grep -c 'name=VMXR' "$W/packets.txt")" "$exits" "exits in the packets and in the tracepoints"
 lab_end
