@@ -21,10 +21,10 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' "$(1)" "$(2)")
 WARN := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wcast-qual -Wvla -Wformat=2 -Wundef -Wpointer-arith
 WERROR ?= -Werror
-PKGS := libvirt libvirt-qemu libxml-2.0 libzstd jansson libxxhash
+PKGS := libvirt libvirt-qemu libxml-2.0 libzstd jansson libxxhash libelf
 # Empty before `make deps` has run; the compiler then names the missing header.
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null || echo -lvirt -lvirt-qemu -lxml2 -lzstd -ljansson)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null || echo -lvirt -lvirt-qemu -lxml2 -lzstd -ljansson -lelf)
 ifeq ($(SAN),1)
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
@@ -34,7 +34,7 @@ ALL_LDFLAGS = $(SANFLAGS) $(COVFLAGS) $(LDFLAGS)
 
 # ---- archives: one a folder, in link order (users first) ----
 ARCHIVES := host/cli host/session host/capture host/probe host/domain decode/export decode/analyze \
-	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/pt decode/insn decode/kvm \
+	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/flow decode/pt decode/insn decode/kvm \
 	decode/ring decode/base vmx
 src = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/$(1)/*.c)))
 obj = $(patsubst %.c,$(O)/%.o,$(1))
@@ -78,11 +78,12 @@ $(SUPPORT): $(call obj,$(call src,tests/support))
 $(TEST_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS) -lcmocka -lpthread
-$(filter %_libipt,$(TEST_BIN)): PKG_LIBS += $(IPT_LIBS)
+$(filter %_libipt,$(TEST_BIN)) $(filter %/bench_pt,$(BENCH_BIN)): PKG_LIBS += $(IPT_LIBS)
 $(filter %_zydis,$(TEST_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 $(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(O)/tests/bench/bench_flow: PKG_LIBS += $(IPT_LIBS)
 $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
@@ -121,7 +122,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 

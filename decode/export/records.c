@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decode/base/aux.h"
 #include "decode/export/csv.h"
 #include "decode/export/json.h"
 #include "decode/export/record_fields.h"
@@ -247,8 +248,8 @@ void vmt_records_item(struct vmt_records *records, const struct vmt_item *item)
 		[VMT_ITEM_FORMAT] = "format",	[VMT_ITEM_ROUND] = "round",
 		[VMT_ITEM_ANCHOR] = "anchor",	[VMT_ITEM_VCPU_TSC] = "vcpu-tsc",
 		[VMT_ITEM_AUX] = "aux",		[VMT_ITEM_VCPU_LINK] = "vcpu-link",
-		[VMT_ITEM_MARK] = "mark",	[VMT_ITEM_LOSS] = "loss",
-		[VMT_ITEM_END] = "end"
+		[VMT_ITEM_USER] = "user",	[VMT_ITEM_MARK] = "mark",
+		[VMT_ITEM_LOSS] = "loss",	[VMT_ITEM_END] = "end"
 	};
 	char text[200] = "";
 	struct line l = {
@@ -272,6 +273,9 @@ void vmt_records_item(struct vmt_records *records, const struct vmt_item *item)
 		snprintf(text, sizeof(text), "%.60s: %llu bytes, %llu records",
 			 item->loss_kind ? item->loss_kind : "?", U(item->lost_bytes),
 			 U(item->lost_records));
+	} else if (item->type == VMT_ITEM_AUX) {
+		snprintf(text, sizeof(text), "area %u: %llu bytes of Intel PT at %llu of it",
+			 item->aux_idx, U(item->aux->len), U(item->aux->aux_offset));
 	} else if (item->type == VMT_ITEM_MARK) {
 		snprintf(text, sizeof(text), "%.*s", (int)(item->len < 190 ? item->len : 190),
 			 (const char *)item->data);

@@ -46,11 +46,11 @@ static const uint8_t modrm_16[256] = { MOD16(1, 3), MOD16(2, 2), MOD16(3, 3), MO
 /* Bytes of immediates, and of the kinds of them that depend on prefixes and mode. */
 #define SIZES(address, z, v, moffs, far, j)                                                        \
 	{                                                                                          \
-		address == 16,                                                                     \
+		(address) == 16,                                                                   \
 		{                                                                                  \
 			[VMT_W_I8] = 1, [VMT_W_I16] = 2, [VMT_W_I24] = 3, [VMT_W_I32] = 4,         \
-			[VMT_W_IZ] = z, [VMT_W_IV] = v, [VMT_W_MOFFS] = moffs, [VMT_W_FAR] = far,  \
-			[VMT_W_J8] = 1, [VMT_W_JZ] = j                                             \
+			[VMT_W_IZ] = (z), [VMT_W_IV] = (v), [VMT_W_MOFFS] = (moffs),               \
+			[VMT_W_FAR] = (far), [VMT_W_J8] = 1, [VMT_W_JZ] = (j)                      \
 		}                                                                                  \
 	}
 /* The index of a row: the mode, and what prefixes add to it. */

@@ -17,7 +17,7 @@
 #define E	     VMT_W_IMM(I24, 3, 3)
 #define REL8	     VMT_W_IMM(J8, 1, 1)
 #define REL	     VMT_W_IMM(JZ, 4, 4)
-#define FAR	     VMT_W_IMM(FAR, 0, 0)
+#define PTR	     VMT_W_IMM(FAR, 0, 0)
 #define MEM	     VMT_W_MEMORY
 #define REG	     VMT_W_REGISTER
 #define N64	     VMT_W_NOT64
@@ -37,10 +37,10 @@
 #define F	     (M | KIND(X87))
 #define CR	     (M | KIND(MOV_CR))
 #define DR	     (M | KIND(MOV_DR))
-#define J8	     (REL8 | CLASS(JCC))
-#define JZ	     (REL | CLASS(JCC))
-#define FAR_CALL     CLASS(FAR_CALL)
-#define FAR_RET	     CLASS(FAR_RET)
+#define CC8	     (REL8 | CLASS(JCC))
+#define CC	     (REL | CLASS(JCC))
+#define CALLF	     CLASS(FAR_CALL)
+#define RETF	     CLASS(FAR_RET)
 /* With which mandatory prefixes it exists: n none, 6 66, 3 F3, 2 F2. */
 #define M_n   (M | N66 | NF3 | NF2)
 #define M_6   (M | NP | NF3 | NF2)
@@ -69,24 +69,24 @@ const uint32_t vmt_insn_map[VMT_MAP_COUNT][256] = {
 		/* 58 */ 0, 0, 0, 0, 0, 0, 0, 0,
 		/* 60 */ N64, N64, KIND(EVEX), M, PF, PF, PF, PF,
 		/* 68 */ Z, M | Z, B, M | B, 0, 0, 0, 0,
-		/* 70 */ J8, J8, J8, J8, J8, J8, J8, J8,
-		/* 78 */ J8, J8, J8, J8, J8, J8, J8, J8,
+		/* 70 */ CC8, CC8, CC8, CC8, CC8, CC8, CC8, CC8,
+		/* 78 */ CC8, CC8, CC8, CC8, CC8, CC8, CC8, CC8,
 		/* 80 */ M | B, M | Z, M | B | N64, M | B, M, M, M, M,
 		/* 88 */ M, M, M, M, BY_REG(8C), M | MEM, BY_REG(8E), KIND(XOP),
 		/* 90 */ 0, 0, 0, 0, 0, 0, 0, 0,
-		/* 98 */ 0, 0, FAR | N64 | FAR_CALL, 0, 0, 0, 0, 0,
+		/* 98 */ 0, 0, PTR | N64 | CALLF, 0, 0, 0, 0, 0,
 		/* a0 */ O, O, O, O, 0, 0, 0, 0,
 		/* a8 */ B, Z, 0, 0, 0, 0, 0, 0,
 		/* b0 */ B, B, B, B, B, B, B, B,
 		/* b8 */ V, V, V, V, V, V, V, V,
 		/* c0 */ M | B, M | B, W | CLASS(RET), CLASS(RET), KIND(VEX3), KIND(VEX2), BY_REG(C6), BY_REG(C7),
-		/* c8 */ E, 0, W | FAR_RET, FAR_RET, FAR_CALL, B | FAR_CALL, N64 | FAR_CALL, FAR_RET,
+		/* c8 */ E, 0, W | RETF, RETF, CALLF, B | CALLF, N64 | CALLF, RETF,
 		/* d0 */ M, M, M, M, B | N64, B | N64, N64, 0,
 		/* d8 */ F, F, F, F, F, F, F, F,
-		/* e0 */ J8, J8, J8, J8, B, B, B, B,
-		/* e8 */ REL | CLASS(CALL), REL | CLASS(JMP), FAR | N64 | CLASS(FAR_JMP),
+		/* e0 */ CC8, CC8, CC8, CC8, B, B, B, B,
+		/* e8 */ REL | CLASS(CALL), REL | CLASS(JMP), PTR | N64 | CLASS(FAR_JMP),
 			 REL8 | CLASS(JMP), 0, 0, 0, 0,
-		/* f0 */ PF, FAR_CALL, PF, PF, 0, 0, BY_REG(F6), BY_REG(F7),
+		/* f0 */ PF, CALLF, PF, PF, 0, 0, BY_REG(F6), BY_REG(F7),
 		/* f8 */ 0, 0, 0, 0, 0, 0, BY_REG(FE), BY_REG(FF),
 	},
 	[VMT_MAP_0F] = {
@@ -106,8 +106,8 @@ const uint32_t vmt_insn_map[VMT_MAP_COUNT][256] = {
 		/* 68 */ M_n6, M_n6, M_n6, M_n6, M_6, M_6, M_n6, M_n63,
 		/* 70 */ M | B, BY_REG(0F71), BY_REG(0F71), BY_REG(0F73), M_n6, M_n6, M_n6, N66 | NF3 | NF2,
 		/* 78 */ BY_PREFIX(0F78), BY_PREFIX(0F79), XX, XX, M_62, M_62, M_n63, M_n63,
-		/* 80 */ JZ, JZ, JZ, JZ, JZ, JZ, JZ, JZ,
-		/* 88 */ JZ, JZ, JZ, JZ, JZ, JZ, JZ, JZ,
+		/* 80 */ CC, CC, CC, CC, CC, CC, CC, CC,
+		/* 88 */ CC, CC, CC, CC, CC, CC, CC, CC,
 		/* 90 */ M, M, M, M, M, M, M, M,
 		/* 98 */ M, M, M, M, M, M, M, M,
 		/* a0 */ 0, 0, 0, M, M | B, M, XX, XX,

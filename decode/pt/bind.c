@@ -55,6 +55,7 @@ void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 		d->before_loss = d->mode;
 	d->mode = VMT_PT_MODE_UNKNOWN;
 	d->outside = false;
+	d->untraced = false;
 	d->packet_en = false;
 	d->vmcs.known = false;
 	d->guest_vmcs.known = false;
@@ -90,6 +91,8 @@ static void ran(struct vmt_pt_decoder *d)
 static void take_tnt(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	if (d->pending)
+		pt_vm_no_tip(d);
+	if (d->pending)
 		over(d, p);
 	ran(d);
 }
@@ -114,11 +117,20 @@ static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	/* By erratum SKL014 a branch that leaves the filter ranges looks like the entry. */
+	bool entered = !p->has_ip && d->pending & PT_PEND_LEARNT;
+	bool branched = entered && d->errata & VMT_PT_SKL014;
+
 	if (!p->has_ip && !(d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY)))
 		pt_vm_disabled(d);
+	if (entered && !branched)
+		pt_vm_out_of_sight(d);
 	pt_settle(d, p);
-	d->pending = 0;
+	d->pending = branched ? PT_PEND_OFF : 0;
 	d->packet_en = false;
+	/* Where root operation is not traced, what goes off here comes back in a guest. */
+	if (!p->has_ip && d->mode == VMT_PT_MODE_ROOT && !d->root_ran)
+		d->outside = true;
 }
 
 /* The IP goes to the CFEs that wait for one. */
@@ -144,6 +156,9 @@ static void take_fup(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	if (waiting & (PT_PEND_CFE | PT_PEND_CFE_SHARED))
 		give_ip(d, &ip);
 	if (waiting & own || waiting & PT_PEND_CFE_SHARED)
+		return;
+	/* Erratum SKD022: the instruction's IP, once more. */
+	if (d->errata & VMT_PT_SKD022 && d->pending & PT_PEND_ENTRY && !d->entry.pip)
 		return;
 	if (d->pending)
 		over(d, p);
@@ -236,13 +251,20 @@ static bool shares_fup(uint8_t kind)
 	}
 }
 
+/* A transition whose PIP has come: nothing but its TIP belongs to it any more. */
+static bool has_arrived(const struct vmt_pt_decoder *d)
+{
+	return (d->pending & PT_PEND_EXIT && d->exit.pip) ||
+	       (d->pending & PT_PEND_ENTRY && d->entry.pip);
+}
+
 static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	bool shared = !p->ip_bit && shares_fup(p->kind);
 	bool waits = p->ip_bit || shared;
 
 	d->event_trace = true;
-	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME | PT_PEND_FUP);
+	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME | PT_PEND_FUP | PT_PEND_ENABLE);
 	switch (p->kind) {
 	case VMT_PT_CFE_VMEXIT:
 	case VMT_PT_CFE_VMEXIT_INTR:
@@ -253,7 +275,11 @@ static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		break;
 	case VMT_PT_CFE_SMI:
 	case VMT_PT_CFE_RSM:
+		if (has_arrived(d))
+			pt_settle(d, NULL);
 		pt_note_cfe(d, p, waits);
+		if (p->kind == VMT_PT_CFE_RSM)
+			d->pending |= PT_PEND_RSM;
 		break;
 	default:
 		pt_settle(d, NULL);
@@ -308,11 +334,22 @@ static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 	[VMT_PT_TRIG] = take_bound,
 };
 
+/* TNT and TIP, where nothing waits for them: code runs. */
+static bool runs_on(const struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
+{
+	return (p->type == VMT_PT_TNT || p->type == VMT_PT_TIP || p->type == VMT_PT_TNT_LONG) &&
+	       !d->pending && !d->in_psb;
+}
+
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	d->counts.packets++;
+	if (!d->options.pebs && runs_on(d, p)) {
+		vmt_pt_clock_plain(&d->clock);
+		ran(d);
+		return;
+	}
 	if (d->options.pebs && vmt_pt_pebs_packet(&d->pebs, p))
-		d->options.pebs(d->options.context, &d->pebs.record, d->mode);
+		d->options.pebs(d->options.context, &d->pebs.record, pt_vm_mode(d));
 	if (p->type == VMT_PT_PSB) {
 		pt_psb_begin(d, p);
 		return;
@@ -325,4 +362,19 @@ void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	}
 	pt_time(d, p);
 	handlers[p->type](d, p);
+}
+
+bool pt_branches_are_plain(const struct vmt_pt_decoder *d)
+{
+	return !d->pending && !d->in_psb && !d->options.pebs &&
+	       d->reader.block == VMT_PT_BLOCK_NONE;
+}
+
+void pt_take_branches(struct vmt_pt_decoder *d, size_t packets)
+{
+	const struct vmt_pt_packet branch = { .type = VMT_PT_TNT };
+
+	d->counts.packets += packets;
+	pt_time(d, &branch);
+	ran(d);
 }

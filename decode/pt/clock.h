@@ -43,6 +43,7 @@ struct vmt_pt_time {
 	bool known;
 	struct vmt_host_tsc tsc;
 	uint64_t error; /* host TSC units; VMT_PT_NO_BOUND */
+	uint64_t low;	/* the true value is not below */
 };
 
 /* When a packet happened: not before low, not after high once it is closed. */
@@ -110,6 +111,14 @@ void vmt_pt_clock_init(struct vmt_pt_clock *clock, const struct vmt_pt_clock_par
  */
 void vmt_pt_clock_packet(struct vmt_pt_clock *clock, const struct vmt_pt_packet *packet,
 			 enum vmt_pt_mode mode, const struct vmx_tsc_map *map);
+
+/* The same for a packet that is no timing packet, PSB, PSBEND, OVF or PAD. */
+static inline void vmt_pt_clock_plain(struct vmt_pt_clock *clock)
+{
+	clock->here_at_cyc = clock->next_at_cyc;
+	clock->next_at_cyc = false;
+	clock->next_counted = false;
+}
 
 /*
  * The host TSC values that a TSC packet may stand for, nearest to the time known. False when there

@@ -96,17 +96,25 @@ static void calibrate(struct vmt_pt_cycles *c, uint64_t tsc, bool usable)
 	c->cal_count = 0;
 }
 
+/* Whether the cycles counted so far say another time than an anchor, which is true to +- tolerance.
+ */
+static bool contradicts(const struct vmt_pt_cycles *c, uint64_t tsc, uint64_t tolerance)
+{
+	uint64_t value, error, apart;
+
+	if (!c->den)
+		return false;
+	value = estimate(c, &error);
+	apart = value > tsc ? value - tsc : tsc - value;
+	return apart > add_sat(error, tolerance);
+}
+
 /* An anchor that the cycles contradict: trust the ratio less. */
 static void compare(struct vmt_pt_clock *clock, uint64_t tsc, uint64_t tolerance)
 {
 	struct vmt_pt_cycles *c = &clock->cycles;
-	uint64_t value, error, apart;
 
-	if (!c->anchored || !c->den || c->partial)
-		return;
-	value = estimate(c, &error);
-	apart = value > tsc ? value - tsc : tsc - value;
-	if (apart <= add_sat(error, tolerance))
+	if (!c->anchored || c->partial || !contradicts(c, tsc, tolerance))
 		return;
 	clock->drops++;
 	if (c->slack_shift)
@@ -124,7 +132,8 @@ void pt_clock_cycles_anchor(struct vmt_pt_clock *clock, uint64_t tsc, uint64_t e
 		calibrate(c, tsc, !stopped && !dropped);
 	} else {
 		c->cal_open = false;
-		if (!stopped && c->anchored)
+		/* Time that was not counted went by where the anchor lies elsewhere. */
+		if (!stopped && c->anchored && !contradicts(c, tsc, error))
 			return;
 	}
 	c->anchored = true;

@@ -18,13 +18,24 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	if (!d)
 		return NULL;
 	d->options = *options;
+	if (!d->options.packet_context)
+		d->options.packet_context = options->context;
 	if (d->options.nr_vms > VMT_PT_VMS_MAX)
 		d->options.nr_vms = VMT_PT_VMS_MAX;
+	d->event_trace = options->event_trace;
 	d->errata = vmt_pt_errata_of(&options->cpu);
 	clock.cyc_drops_at_psb = clock.cyc_drops_at_psb || d->errata & VMT_PT_SKL168;
 	vmt_pt_clock_init(&d->clock, &clock);
 	d->reader = vmt_pt_reader_of(NULL, 0);
 	d->reader.block = options->block;
+	d->engine = vmt_pt_engine_best();
+	d->batch = (struct vmt_pt_batch){
+		.packets = d->packets,
+		.max = PT_BATCH_MAX,
+		.careful = d->errata & (VMT_PT_SKD007 | VMT_PT_SKZ84),
+		/* Who asks for every packet gets every packet. */
+		.skim = !options->packet && !options->pebs,
+	};
 	return d;
 }
 
@@ -51,7 +62,8 @@ static void skip_begin(struct vmt_pt_decoder *d, uint64_t offset, const char *wh
 static void skip_end(struct vmt_pt_decoder *d)
 {
 	if (d->skip_len && d->options.skipped)
-		d->options.skipped(d->options.context, d->skip_offset, d->skip_len, d->skip_why);
+		d->options.skipped(d->options.packet_context, d->skip_offset, d->skip_len,
+				   d->skip_why);
 }
 
 /* A few bytes that an erratum spoils: nothing else is lost. */
@@ -120,22 +132,24 @@ static int packet_at(const struct vmt_pt_reader *r, size_t ahead)
 
 /*
  * SKZ84: a TMA in a guest with TSC offset or scaling is corrupt and one byte too long. Where it is
- * not known whether a guest runs, the packet behind it decides.
+ * not known whether a guest runs, the packet behind it decides; where both readings go on, the CPU
+ * that is known to have the erratum does.
  */
 static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 			   const struct vmt_pt_packet *p, bool final, bool *spoilt)
 {
 	struct vmt_pt_reader *r = &d->reader;
-	bool guest = d->mode == VMT_PT_MODE_NONROOT;
+	const enum vmt_pt_mode mode = pt_vm_mode(d);
+	bool guest = mode == VMT_PT_MODE_NONROOT;
 	int next = guest ? 0 : packet_at(r, 0), behind = guest ? 1 : packet_at(r, 1);
 
 	*spoilt = false;
 	if (!(d->errata & VMT_PT_SKZ84) || !p->reserved ||
-	    (d->mode == VMT_PT_MODE_ROOT && !d->outside))
+	    (mode == VMT_PT_MODE_ROOT && !d->outside))
 		return STEP_ON;
 	if ((r->pos == r->end || next < 0 || behind < 0) && !final)
 		return STEP_MORE;
-	if (r->pos == r->end || next || !behind)
+	if (r->pos == r->end || (next && !d->options.cpu.known) || !behind)
 		return STEP_ON;
 	*spoilt = true;
 	r->pos++;
@@ -143,6 +157,14 @@ static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 	skip_some(d, d->offset + (uint64_t)(at - r->begin), (size_t)p->len + 1,
 		  "corrupt TMA (SKZ84)");
 	return STEP_ON;
+}
+
+static void give(struct vmt_pt_decoder *d, uint64_t offset, const uint8_t *at,
+		 const struct vmt_pt_packet *p)
+{
+	if (d->options.packet)
+		d->options.packet(d->options.packet_context, offset, at, p);
+	pt_take(d, p);
 }
 
 static enum step take_one(struct vmt_pt_decoder *d, bool final)
@@ -157,6 +179,7 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	int status = vmt_pt_next(r, &p, &why);
 	enum step step = STEP_ON;
 
+	d->batch.quiet = false;
 	if (status == VMT_E_TRUNCATED)
 		return STEP_MORE;
 	if (status != 1) {
@@ -172,10 +195,39 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	if (step == STEP_MORE || spoilt)
 		return step;
 	d->ledger.bytes_decoded += p.len;
-	if (d->options.packet)
-		d->options.packet(d->options.context, offset, at, &p);
-	pt_take(d, &p);
+	d->counts.packets++;
+	give(d, offset, at, &p);
 	return STEP_ON;
+}
+
+/* Packets by the batch, and one by itself where that stops. */
+static enum step take_many(struct vmt_pt_decoder *d, bool final)
+{
+	struct vmt_pt_reader *r = &d->reader;
+	const uint8_t *at = r->pos;
+	const int status = d->engine->read(r, &d->batch);
+
+	d->ledger.bytes_decoded += (uint64_t)(r->pos - at);
+	d->counts.packets += d->batch.passed;
+	for (size_t i = 0; i < d->batch.len; i++) {
+		const struct vmt_pt_packet *p = &d->packets[i];
+
+		give(d, d->offset + (uint64_t)(at - r->begin), at, p);
+		at += p->len;
+	}
+	return status == 1 || r->pos == r->end ? STEP_ON : take_one(d, final);
+}
+
+static void take_branches(struct vmt_pt_decoder *d, const uint8_t *limit)
+{
+	struct vmt_pt_reader *r = &d->reader;
+	const uint8_t *at = r->pos;
+	size_t packets = d->options.branches(d->options.packet_context,
+					     d->offset + (uint64_t)(at - r->begin), r, limit);
+
+	d->ledger.bytes_decoded += (uint64_t)(r->pos - at);
+	if (packets)
+		pt_take_branches(d, packets);
 }
 
 /* Goes to the next PSB; more: it may begin in the bytes that are left. */
@@ -213,8 +265,16 @@ static size_t decode(struct vmt_pt_decoder *d, const uint8_t *bytes, size_t len,
 
 	r->begin = r->pos = bytes;
 	r->end = bytes + len;
-	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit)
-		step = d->syncing ? sync_one(d, final) : take_one(d, final);
+	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit) {
+		if (d->options.branches && !d->syncing && pt_branches_are_plain(d)) {
+			take_branches(d, bytes + limit);
+			if ((size_t)(r->pos - bytes) >= limit)
+				break;
+		}
+		step = d->syncing			      ? sync_one(d, final)
+		       : limit == len && !d->options.branches ? take_many(d, final)
+							      : take_one(d, final);
+	}
 	done = (size_t)(r->pos - bytes);
 	d->offset += done;
 	r->begin = r->pos = r->end = NULL;
@@ -270,6 +330,7 @@ static void drop_carry(struct vmt_pt_decoder *d)
 static void break_off(struct vmt_pt_decoder *d, const char *name)
 {
 	drop_carry(d);
+	d->batch.quiet = false;
 	d->reader.last_ip_known = false;
 	d->reader.block = VMT_PT_BLOCK_NONE;
 	if (d->in_psb)
@@ -295,6 +356,11 @@ void vmt_pt_decoder_end(struct vmt_pt_decoder *d)
 		pt_psb_end(d);
 	pt_settle(d, NULL);
 	pt_queue_end(d);
+}
+
+const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *d)
+{
+	return &d->clock;
 }
 
 struct vmt_pt_counts vmt_pt_decoder_counts(const struct vmt_pt_decoder *d)

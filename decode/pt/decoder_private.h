@@ -2,11 +2,13 @@
 #ifndef VMT_PT_DECODER_PRIVATE_H
 #define VMT_PT_DECODER_PRIVATE_H
 
+#include "decode/pt/batch.h"
 #include "decode/pt/decoder.h"
 
 /* More than the longest packet with another one behind it, at which an erratum makes one look. */
 #define PT_CARRY_MAX 64
 #define PT_QUEUE_MAX 1024 /* a power of two */
+#define PT_BATCH_MAX 512  /* their packets fit into the first-level cache */
 #define PT_OPEN_MAX  64
 #define PT_NOTES_MAX 4
 #define PT_TIMES_MAX 32
@@ -25,6 +27,10 @@ enum pt_pending {
 	PT_PEND_MODE = 1u << 9,	      /* MODE.Exec directly before */
 	PT_PEND_RESUME = 1u << 10,    /* OVF: a FUP says where tracing goes on */
 	PT_PEND_ENABLE = 1u << 11,    /* a first PSB+ in a guest: TIP.PGE is its entry */
+	PT_PEND_VMCS = 1u << 13,      /* VMCS behind the FUP or CFE of what may be an exit */
+	PT_PEND_OFF = 1u << 14,	      /* TIP.PGD behind LEARNT: the guest may run untraced */
+	PT_PEND_RSM = 1u << 15,	      /* CFE.RSM: an entry behind it may return to root operation */
+	PT_PEND_LEARNT = 1u << 12,    /* a PIP behind a loss: it may be an entry's */
 };
 
 struct pt_address {
@@ -44,6 +50,8 @@ struct pt_evd {
 struct pt_transition {
 	bool cfe;      /* a CFE says so */
 	bool pip;      /* NR changed */
+	bool returns;  /* entry: from SMM, and it is not known to where */
+	bool fup;      /* exit: a FUP stands before it */
 	bool wants_ip; /* the next FUP that binds to a CFE is the guest's RIP */
 	bool failed;   /* an entry that failed, by its reason */
 	bool has_vector;
@@ -97,6 +105,9 @@ struct vmt_pt_decoder {
 	bool syncing;
 	uint64_t skip_offset, skip_len;
 	const char *skip_why;
+	const struct vmt_pt_engine *engine;
+	struct vmt_pt_batch batch;
+	struct vmt_pt_packet packets[PT_BATCH_MAX];
 
 	/* ---- state of the CPU ---- */
 	enum vmt_pt_mode mode;
@@ -105,6 +116,7 @@ struct vmt_pt_decoder {
 	bool event_trace;	      /* there was a CFE */
 	bool packet_en;		      /* PacketEn is 1, as far as it shows */
 	bool outside;		      /* an exit switched tracing off */
+	bool untraced;		      /* an entry did: what comes next may be the exit */
 	struct pt_address vmcs;	      /* current VMCS */
 	struct pt_address guest_vmcs; /* VMCS of the guest that runs, or ran last */
 	struct pt_address guest_cr3;
@@ -132,6 +144,10 @@ struct vmt_pt_decoder {
 
 /* ---- bind.c: one packet ---- */
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
+/* Whether TNT and TIP packets mean nothing but that the CPU runs. */
+bool pt_branches_are_plain(const struct vmt_pt_decoder *d);
+/* Some of them were taken elsewhere. */
+void pt_take_branches(struct vmt_pt_decoder *d, size_t packets);
 /* Feeds the clock and closes what waited for a bound. */
 void pt_time(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 /* Closes whatever is under way; tip: the TIP, TIP.PGE or TIP.PGD that does it, or NULL. */
@@ -157,6 +173,11 @@ void pt_vm_entry_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packe
 /* FUP and TIP.PGD without an IP, or TIP.PGE, in a stream of the guest alone. */
 void pt_vm_disabled(struct vmt_pt_decoder *d);
 void pt_vm_enabled(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip);
+/* A guest that has just been entered is not traced: it may load another CR3. */
+void pt_vm_out_of_sight(struct vmt_pt_decoder *d);
+/* A branch without a TIP comes: where packets were on, a PIP with NR=1 was no entry but a MOV to
+ * CR3 in a guest whose entry was concealed. */
+void pt_vm_no_tip(struct vmt_pt_decoder *d);
 void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip);
 /* The mode is learnt from a status, not from a change: a gap when it was another one. */
 void pt_vm_learn(struct vmt_pt_decoder *d, enum vmt_pt_mode mode);

@@ -96,9 +96,13 @@ struct vmt_pt_packet {
 	uint64_t payload; /* as in the stream: IP bytes, TNT bits (youngest at bit 0), TSC, CTC of
 			   * MTC and TMA, CYC cycles, CBR ratio, mode bits, PIP and VMCS fields,
 			   * 64-bit data */
-	uint64_t ip;	  /* rebuilt address, if has_ip */
-	uint64_t address; /* PIP: CR3; VMCS: pointer (both shifted into place) */
+	union {
+		uint64_t ip;	  /* IP packets: rebuilt address, if has_ip */
+		uint64_t address; /* PIP: CR3; VMCS: pointer (both shifted into place) */
+	};
 };
+
+_Static_assert(sizeof(struct vmt_pt_packet) == 32, "a packet is one 32-byte store");
 
 struct vmt_pt_reader {
 	const uint8_t *begin, *pos, *end;

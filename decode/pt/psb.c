@@ -64,18 +64,25 @@ bool pt_psb_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	}
 }
 
+/* A FUP in PSB+ says that PacketEn is 1. With BDM70 it may stand there though PacketEn is 0. */
+static bool says_packet_en(const struct vmt_pt_decoder *d)
+{
+	return d->psb_fup && (d->packet_en || !(d->errata & VMT_PT_BDM70));
+}
+
 static void apply_mode(struct vmt_pt_decoder *d)
 {
 	enum vmt_pt_mode mode = d->psb_nr ? VMT_PT_MODE_NONROOT : VMT_PT_MODE_ROOT;
+	bool fup = says_packet_en(d);
 
 	/* A guest that was left with tracing off is entered with a PSB+: no gap, its TIP.PGE comes.
 	 */
-	if (d->outside && d->psb_nr && !d->psb_fup) {
+	if (d->outside && d->psb_nr && !fup) {
 		d->guest_cr3 = d->psb_cr3;
 		return;
 	}
 	if (d->mode == VMT_PT_MODE_UNKNOWN && d->before_loss == VMT_PT_MODE_UNKNOWN && d->psb_nr &&
-	    !d->psb_fup && !d->root_ran)
+	    !fup && !d->root_ran)
 		d->pending |= PT_PEND_ENABLE;
 	if (d->mode != mode)
 		pt_vm_learn(d, mode);
@@ -90,7 +97,6 @@ void pt_psb_end(struct vmt_pt_decoder *d)
 	if (!d->in_psb)
 		return;
 	d->in_psb = false;
-	d->packet_en = d->psb_fup;
 	if (d->psb_fup)
 		d->pending &= ~(uint32_t)PT_PEND_RESUME;
 	if (d->psb_vmcs.known) {
@@ -100,6 +106,7 @@ void pt_psb_end(struct vmt_pt_decoder *d)
 	}
 	if (d->psb_pip)
 		apply_mode(d);
+	d->packet_en = says_packet_en(d);
 	if (d->psb_vmcs.known && d->mode == VMT_PT_MODE_NONROOT)
 		d->guest_vmcs = d->psb_vmcs;
 	for (unsigned int i = 0; i < d->nr_times; i++)

@@ -57,7 +57,8 @@ static void pair(struct pt_queue *q, const struct pt_slot *entry)
 		return;
 	exit = slot_at(q, entry->exit);
 	exit->open = false;
-	if (!(exit->event.has & entry->event.has & VMT_HAS_HOST_TSC))
+	if (!(exit->event.has & entry->event.has & VMT_HAS_HOST_TSC) ||
+	    entry->event.host_tsc.host_tsc < exit->event.host_tsc.host_tsc)
 		return;
 	exit->event.duration_tsc = entry->event.host_tsc.host_tsc - exit->event.host_tsc.host_tsc;
 	exit->event.has |= VMT_HAS_DURATION_TSC;
@@ -70,6 +71,7 @@ static void tell(struct vmt_pt_decoder *d, struct pt_slot *s)
 	if (t.known) {
 		s->event.host_tsc = t.tsc;
 		s->event.host_tsc_error = t.error;
+		s->event.host_tsc_low = t.low;
 		s->event.has |= VMT_HAS_HOST_TSC;
 	}
 	s->told = true;

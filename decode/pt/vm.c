@@ -65,18 +65,21 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	 */
 	const bool left = d->pending & PT_PEND_EXIT && mode == VMT_PT_MODE_ROOT;
 	uint64_t of_root, of_guest;
-	bool root, guest;
+	bool root, guest, named;
 
 	*map = guest_map(d);
-	if (mode == VMT_PT_MODE_NONROOT || (mode == VMT_PT_MODE_ROOT && !d->outside && !left))
+	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced && !(d->pending & PT_PEND_OFF)) ||
+	    (mode == VMT_PT_MODE_ROOT && d->root_ran && !d->outside && !left))
 		return mode;
-	/* Nothing says where the CPU is: the value itself may. */
-	if (!d->counts.nonroot_seen && (!*map || !d->clock.known))
+	/* Nothing says where the CPU is: the value itself may. Behind a loss a VM that is named,
+	 * and was not seen yet, may run. */
+	named = d->options.nr_vms && d->before_loss != VMT_PT_MODE_UNKNOWN;
+	if (!d->counts.nonroot_seen && !named && (!*map || !d->clock.known))
 		return VMT_PT_MODE_ROOT;
 	if (!*map && mode == VMT_PT_MODE_ROOT && d->root_ran)
 		return VMT_PT_MODE_ROOT;
 	if (!*map || !d->clock.known)
-		return left ? VMT_PT_MODE_ROOT : VMT_PT_MODE_UNKNOWN;
+		return VMT_PT_MODE_UNKNOWN;
 	root = plausible(d, payload, VMT_PT_MODE_ROOT, NULL, &of_root);
 	guest = plausible(d, payload, VMT_PT_MODE_NONROOT, *map, &of_guest);
 	/* A guest that reads the host's TSC leaves no doubt. */
@@ -106,9 +109,15 @@ void pt_vm_learn(struct vmt_pt_decoder *d, enum vmt_pt_mode mode)
 		pt_queue_close_exits(d, false);
 		emit_gap(d);
 	}
+	/* A guest that entered unseen is the current VMCS's. */
+	if (mode == VMT_PT_MODE_NONROOT && d->mode != mode) {
+		d->guest_vmcs = d->vmcs;
+		d->guest_cr3.known = false;
+	}
 	d->mode = mode;
 	d->before_loss = VMT_PT_MODE_UNKNOWN;
 	d->outside = false;
+	d->untraced = false;
 }
 
 /* A transition out of `from` is certain: where a loss hides how the CPU came there, say so. */
@@ -148,6 +157,12 @@ static void fill_reason(struct vmt_event *e, const struct pt_transition *t)
 		e->key.access = VMT_ACCESS_NONE;
 }
 
+void pt_vm_out_of_sight(struct vmt_pt_decoder *d)
+{
+	d->untraced = true;
+	d->guest_cr3.known = false;
+}
+
 static void finish_entry(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 {
 	struct vmt_event e = pt_event_of(d, VMT_EVENT_ENTRY);
@@ -155,6 +170,7 @@ static void finish_entry(struct vmt_pt_decoder *d, const struct vmt_pt_packet *t
 	d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	d->mode = VMT_PT_MODE_NONROOT;
 	d->outside = false;
+	d->untraced = false;
 	d->counts.entries++;
 	pt_event_guest(d, &e);
 	if (tip && tip->has_ip && !tip->ip_unsure) {
@@ -162,6 +178,8 @@ static void finish_entry(struct vmt_pt_decoder *d, const struct vmt_pt_packet *t
 		e.has |= VMT_HAS_RIP;
 	}
 	pt_queue_put_entry(d, &e, &d->entry.stamp);
+	if (tip && tip->type == VMT_PT_TIP_PGD && !tip->has_ip)
+		pt_vm_out_of_sight(d);
 }
 
 static void emit_failed(struct vmt_pt_decoder *d, const struct pt_transition *t)
@@ -184,6 +202,7 @@ static void finish_exit(struct vmt_pt_decoder *d, const struct vmt_pt_packet *ti
 
 	d->pending &= ~(uint32_t)PT_PEND_EXIT;
 	d->mode = VMT_PT_MODE_ROOT;
+	d->untraced = false;
 	d->outside = tip && tip->type == VMT_PT_TIP_PGD && !tip->has_ip;
 	if (t->failed) {
 		emit_failed(d, t);
@@ -204,6 +223,23 @@ static void finish_exit(struct vmt_pt_decoder *d, const struct vmt_pt_packet *ti
 	pt_queue_put_exit(d, &e, &t->stamp);
 }
 
+/* Where a TIP comes PacketEn was 1, and an exit has a FUP. */
+static bool is_no_exit(const struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
+{
+	return tip->type == VMT_PT_TIP && !d->exit.cfe && !d->exit.fup;
+}
+
+/* Behind a loss it was an entry that failed; else an exit was concealed. */
+static void take_back_exit(struct vmt_pt_decoder *d)
+{
+	if (d->pending & PT_PEND_LEARNT) {
+		emit_failed(d, &d->exit);
+		return;
+	}
+	d->pending &= ~(uint32_t)PT_PEND_EXIT;
+	pt_vm_learn(d, VMT_PT_MODE_ROOT);
+}
+
 void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 {
 	bool exit = d->pending & PT_PEND_EXIT, entry = d->pending & PT_PEND_ENTRY;
@@ -215,11 +251,28 @@ void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 			return;
 		}
 		finish_entry(d, NULL);
+	} else if (entry && d->entry.returns) {
+		d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	} else if (entry) {
 		finish_entry(d, tip);
 	}
-	if (exit)
+	if (exit && tip && is_no_exit(d, tip))
+		take_back_exit(d);
+	else if (exit)
 		finish_exit(d, tip);
+}
+
+void pt_vm_no_tip(struct vmt_pt_decoder *d)
+{
+	struct pt_address cr3;
+
+	if (!(d->pending & PT_PEND_ENTRY) || d->pending & PT_PEND_EXIT || d->entry.cfe ||
+	    !d->packet_en)
+		return;
+	d->pending &= ~(uint32_t)PT_PEND_ENTRY;
+	cr3 = d->guest_cr3;
+	pt_vm_learn(d, VMT_PT_MODE_NONROOT);
+	d->guest_cr3 = cr3;
 }
 
 /* ---- what comes in ---- */
@@ -228,7 +281,7 @@ static void begin_entry(struct vmt_pt_decoder *d)
 {
 	come_from(d, VMT_PT_MODE_ROOT);
 	d->pending |= PT_PEND_ENTRY;
-	d->pending &= ~(uint32_t)PT_PEND_FUP;
+	d->pending &= ~(uint32_t)(PT_PEND_FUP | PT_PEND_VMCS);
 	d->guest_vmcs = d->vmcs;
 	d->guest_cr3.known = false;
 	d->entry = (struct pt_transition){ .stamp = vmt_pt_clock_stamp(&d->clock) };
@@ -245,6 +298,7 @@ static void begin_plain_exit(struct vmt_pt_decoder *d)
 {
 	begin_exit(d);
 	if (d->pending & PT_PEND_FUP) {
+		d->exit.fup = true;
 		d->exit.rip = d->fup;
 		if (!d->exit.stamp.closed)
 			d->exit.stamp = d->fup_stamp;
@@ -259,6 +313,23 @@ static void restamp(struct vmt_pt_decoder *d, struct pt_transition *t)
 		t->stamp = vmt_pt_clock_stamp(&d->clock);
 }
 
+/*
+ * A MOV to CR3 tells where the CPU is, too. Event Trace names every transition that its controls do
+ * not conceal, and where PacketEn is 1 an exit has a FUP: a PIP without them shows a transition
+ * that was concealed.
+ */
+static bool entry_is_concealed(const struct vmt_pt_decoder *d)
+{
+	return d->event_trace && d->root_ran && !d->outside;
+}
+
+static bool exit_is_concealed(const struct vmt_pt_decoder *d)
+{
+	bool fup = d->pending & PT_PEND_FUP;
+
+	return !d->untraced && (d->event_trace || (d->packet_en && !fup));
+}
+
 static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.nonroot_seen = true;
@@ -267,11 +338,13 @@ static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_vm_settle(d, NULL);
 	if (d->pending & PT_PEND_ENTRY) {
 		restamp(d, &d->entry);
+		d->entry.returns = false;
+	} else if (d->mode == VMT_PT_MODE_UNKNOWN ||
+		   (d->mode == VMT_PT_MODE_ROOT && entry_is_concealed(d))) {
+		pt_vm_learn(d, VMT_PT_MODE_NONROOT);
+		d->pending |= PT_PEND_LEARNT;
 	} else if (d->mode == VMT_PT_MODE_ROOT) {
 		begin_entry(d);
-	} else if (d->mode == VMT_PT_MODE_UNKNOWN) {
-		pt_vm_learn(d, VMT_PT_MODE_NONROOT);
-		d->guest_vmcs = d->vmcs;
 	}
 	if (d->pending & PT_PEND_ENTRY)
 		d->entry.pip = true;
@@ -280,6 +353,9 @@ static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 
 static void pip_root(struct vmt_pt_decoder *d)
 {
+	/* What an exit loads is the SMM-transfer VMCS: no guest's. */
+	if (d->pending & PT_PEND_VMCS)
+		d->vmcs.known = false;
 	if (d->pending & PT_PEND_EXIT && !d->exit.pip) {
 		restamp(d, &d->exit);
 		d->exit.pip = true;
@@ -294,11 +370,12 @@ static void pip_root(struct vmt_pt_decoder *d)
 	} else if (d->pending & PT_PEND_ENTRY) {
 		begin_exit(d);
 		d->exit.pip = true;
+	} else if (d->mode == VMT_PT_MODE_UNKNOWN ||
+		   (d->mode == VMT_PT_MODE_NONROOT && exit_is_concealed(d))) {
+		pt_vm_learn(d, VMT_PT_MODE_ROOT);
 	} else if (d->mode == VMT_PT_MODE_NONROOT) {
 		begin_plain_exit(d);
 		d->exit.pip = true;
-	} else if (d->mode == VMT_PT_MODE_UNKNOWN) {
-		pt_vm_learn(d, VMT_PT_MODE_ROOT);
 	} else {
 		d->root_ran = true;
 	}
@@ -316,8 +393,15 @@ void pt_vm_vmcs(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	const uint64_t none = UINT64_C(0xffffffffff);
 
+	const bool inside = d->pending & PT_PEND_FUP || (d->pending & PT_PEND_EXIT && !d->exit.pip);
+
 	d->vmcs = (struct pt_address){ p->payload != none, p->address };
 	pt_queue_close_exits(d, true);
+	/* VMPTRLD is an instruction of root operation: an exit was concealed. */
+	if (inside)
+		d->pending |= PT_PEND_VMCS;
+	else if (d->mode == VMT_PT_MODE_NONROOT && !(d->pending & PT_PEND_EXIT))
+		pt_vm_learn(d, VMT_PT_MODE_ROOT);
 	/* With an exit behind it the entry is over, and the VMCS is for the next one. */
 	if (d->pending & PT_PEND_ENTRY && !(d->pending & PT_PEND_EXIT))
 		d->guest_vmcs = d->vmcs;
@@ -346,7 +430,7 @@ void pt_vm_exit_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, boo
 	d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	if (!failed && !from_root)
 		come_from(d, VMT_PT_MODE_NONROOT);
-	if (d->mode == VMT_PT_MODE_ROOT && !failed) { /* its entry was not seen */
+	if (d->mode != VMT_PT_MODE_NONROOT && !failed) { /* its entry was not seen */
 		d->guest_vmcs = d->vmcs;
 		d->guest_cr3.known = false;
 	}
@@ -367,6 +451,7 @@ void pt_vm_entry_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, bo
 	if (d->mode != VMT_PT_MODE_NONROOT && !d->outside)
 		d->root_ran = true;
 	begin_entry(d);
+	d->entry.returns = d->pending & PT_PEND_RSM;
 	d->entry.cfe = true;
 	d->entry.wants_ip = wants_ip;
 }
@@ -384,6 +469,9 @@ void pt_vm_enabled(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 {
 	bool first = d->pending & PT_PEND_ENABLE && d->mode == VMT_PT_MODE_NONROOT;
 
+	/* Only the exit from a guest that is not traced switches tracing on again. */
+	if (d->untraced)
+		pt_vm_learn(d, VMT_PT_MODE_ROOT);
 	if (!first && (!d->outside || d->root_ran))
 		return;
 	if (first) {

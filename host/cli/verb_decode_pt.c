@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode/export/pt_packet.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/pt/decoder.h"
 #include "host/cli/decode.h"
 
@@ -19,6 +20,11 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 static void on_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
 {
 	vmt_pt_lines_skipped(context, offset, len, why);
+}
+
+static void on_pebs(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode)
+{
+	vmt_pt_lines_pebs(context, record, mode);
 }
 
 /* 16 for what is no hexadecimal digit. */
@@ -81,6 +87,7 @@ static int decode_bare(struct vmt_feed *feed, struct vmt_pt_lines *lines, struct
 							.host_cpu = UINT32_MAX,
 							.packet = on_packet,
 							.skipped = on_skipped,
+							.pebs = on_pebs,
 							.context = lines };
 	struct vmt_pt_decoder *decoder;
 	int err;
@@ -106,8 +113,14 @@ int vmt_decode_pt(struct vmt_feed *feed)
 				      .format = (enum vmt_script_format)feed->cli->format };
 	struct vmt_diag diag = { 0 };
 	struct vmt_ledger ledger = { 0 };
-	int err = pt->hex || pt->raw ? decode_bare(feed, &lines, &ledger, &diag)
-				     : vmt_decode_pt_file(feed, &lines, &ledger, &diag);
+	int err;
+
+	if (pt->has_flow)
+		return vmt_decode_flow(feed);
+	if (pt->nr_codes)
+		return vmt_cli_usage(feed->cli, "--elf and --raw name code for --flow", NULL);
+	err = pt->hex || pt->raw ? decode_bare(feed, &lines, &ledger, &diag)
+				 : vmt_decode_pt_file(feed, &lines, &ledger, &diag);
 
 	if (err)
 		return vmt_cli_fail(&diag);

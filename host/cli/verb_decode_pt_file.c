@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decode/analyze/pt_pieces.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/io/diagf.h"
 #include "host/cli/decode.h"
 #include "host/cli/items.h"
@@ -66,6 +67,13 @@ static void on_skipped(void *context, uint64_t offset, uint64_t len, const char 
 	vmt_pt_lines_skipped(w->lines, in_file(w, offset), len, why);
 }
 
+static void on_pebs(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode)
+{
+	struct walk *w = context;
+
+	vmt_pt_lines_pebs(w->lines, record, mode);
+}
+
 static void skip(struct walk *w, uint64_t at, uint64_t len, const char *why)
 {
 	vmt_pt_lines_skipped(w->lines, at, len, why);
@@ -107,6 +115,7 @@ static int decode_area(struct vmt_feed *feed, struct walk *w, const struct vmt_a
 						  .block = feed->cli->pt.block,
 						  .packet = on_packet,
 						  .skipped = on_skipped,
+						  .pebs = on_pebs,
 						  .context = w };
 	struct vmt_pt_pieces *pieces = vmt_pt_pieces_new(index, nr);
 	struct vmt_pt_decoder *decoder;
@@ -152,7 +161,7 @@ static int none_found(const struct vmt_feed *feed, const struct vmt_aux_index *i
 		      struct vmt_diag *diag)
 {
 	if (!index->nr_areas)
-		return vmt_diag_set(diag, VMT_E_NOT_FOUND, "the file holds no Intel PT",
+		return vmt_diag_set(diag, VMT_E_UNSUPPORTED, "the file holds no Intel PT",
 				    "perf record -e intel_pt// records it; --pt-raw says that the "
 				    "file is a bare stream");
 	return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,

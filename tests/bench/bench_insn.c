@@ -106,7 +106,8 @@ static double median(double *values)
 
 static void print_totals(const char *name, const struct totals *t)
 {
-	printf("  %-6s %" PRIu64 " instructions, %" PRIu64 " bytes, %" PRIu64 " bytes skipped, by class",
+	printf("  %-6s %" PRIu64 " instructions, %" PRIu64 " bytes, %" PRIu64
+	       " bytes skipped, by class",
 	       name, t->instructions, t->bytes, t->skipped);
 	for (size_t i = 0; i < NR_CLASSES; i++)
 		printf(" %" PRIu64, t->classes[i]);

@@ -2,12 +2,13 @@
 /*
  * Any bytes read as a perf.data, as a file and as a pipe. Each byte is in the ledger once, what
  * LOSS items name are the skipped bytes, RECORDS are whole ring records, and the number of items is
- * bounded by the input.
+ * bounded by the input. Each byte of Intel PT in the index comes out in one piece.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/analyze/pt_pieces.h"
 #include "decode/base/cursor.h"
 #include "decode/perfdata/perfdata.h"
 #include "decode/ring/ring.h"
@@ -57,13 +58,43 @@ static void check_item(const struct vmt_item *item, uint64_t *sum, uint64_t *los
 		require(item->loss_kind != NULL);
 		*lost += item->lost_bytes;
 		break;
+	case VMT_ITEM_AUX:
+		require(!item->data && item->aux->len <= INT64_MAX);
+		break;
+	case VMT_ITEM_VCPU_LINK:
+		require(item->len && item->len % sizeof(struct vmt_vcpu_link) == 0);
+		break;
 	default:
 		require(item->type == VMT_ITEM_ROUND || item->type == VMT_ITEM_END);
 	}
 }
 
+static void check_area(const struct vmt_aux_index *index, size_t nr, size_t size)
+{
+	const struct vmt_aux_area *area = &index->areas[nr];
+	struct vmt_pt_pieces *pieces = vmt_pt_pieces_new(index, nr);
+	struct vmt_pt_piece piece;
+	uint64_t want = 0, got = 0;
+	int more;
+
+	require(pieces && area->nr_extents);
+	for (size_t i = 0; i < area->nr_extents; i++) {
+		const struct vmt_aux_extent *e = &area->extents[i];
+
+		require(e->len && e->at <= size && e->len <= size - e->at);
+		want += e->len;
+	}
+	while ((more = vmt_pt_pieces_next(pieces, &piece, NULL)) == 1) {
+		require(piece.bytes ? piece.len && !piece.skipped : piece.skipped && piece.why);
+		got += piece.len + piece.skipped;
+	}
+	require(more == 0 && got == want);
+	vmt_pt_pieces_free(pieces);
+}
+
 static void read_all(struct vmt_reader *reader, size_t size)
 {
+	const struct vmt_aux_index *index;
 	struct vmt_perfdata *perf;
 	struct vmt_item item;
 	struct vmt_ledger l;
@@ -84,6 +115,9 @@ static void read_all(struct vmt_reader *reader, size_t size)
 	require(l.bytes_total == l.bytes_decoded + l.bytes_skipped);
 	require(l.bytes_skipped == lost);
 	require(l.bytes_total == size);
+	index = vmt_perfdata_aux(perf);
+	for (size_t i = 0; i < index->nr_areas; i++)
+		check_area(index, i, size);
 	vmt_perfdata_close(perf);
 }
 

@@ -19,7 +19,9 @@
 
 #include "decode/base/cursor.h"
 #include "decode/export/pt_packet.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/pt/decoder.h"
+#include "tests/support/pt_encode.h"
 
 static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		      const struct vmt_pt_packet *packet)
@@ -33,6 +35,11 @@ static void on_skipped(void *context, uint64_t offset, uint64_t len, const char 
 	vmt_pt_lines_skipped(context, offset, len, why);
 }
 
+static void on_pebs(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode)
+{
+	vmt_pt_lines_pebs(context, record, mode);
+}
+
 /* The lines as a file, at its beginning. */
 static FILE *lines_of(const uint8_t *bytes, size_t len, enum vmt_script_format format)
 {
@@ -42,6 +49,7 @@ static FILE *lines_of(const uint8_t *bytes, size_t len, enum vmt_script_format f
 	const struct vmt_pt_decoder_options options = { .host_cpu = UINT32_MAX,
 							.packet = on_packet,
 							.skipped = on_skipped,
+							.pebs = on_pebs,
 							.context = &lines };
 	struct vmt_pt_decoder *d = vmt_pt_decoder_new(&options);
 	struct vmt_ledger ledger;
@@ -121,6 +129,44 @@ static void every_packet_once(void **state)
 	compare(lines_of(bytes, len, VMT_SCRIPT_TEXT), "pt-packets.txt");
 	compare(lines_of(bytes, len, VMT_SCRIPT_JSON), "pt-packets.jsonl");
 	compare(lines_of(bytes, len, VMT_SCRIPT_CSV), "pt-packets.csv");
+}
+
+static void put_group(struct vmt_ptenc *e, uint8_t type, uint8_t first, uint8_t last,
+		      uint64_t value)
+{
+	vmt_ptenc_bbp(e, type, 8);
+	for (uint8_t id = first; id <= last; id++)
+		vmt_ptenc_bip(e, id, 8, value + id);
+}
+
+/* Records of a guest with every group, of the host with little, without a world; one that another
+ * packet cuts off has no line. */
+static void pebs_records(void **state)
+{
+	struct vmt_ptenc e = { 0 };
+
+	(void)state;
+	put_group(&e, 4, 0, 0, 0x401000);
+	vmt_ptenc_bep(&e, false);
+	vmt_ptenc_pip(&e, 0x1234000, true);
+	put_group(&e, 4, 0, 2, 0xffffffff81000100);
+	put_group(&e, 1, 0, 17, 0x1000);
+	put_group(&e, 5, 0, 3, 0x7f0012340000);
+	put_group(&e, 8, 0, 6, 0xffffffff81000200);
+	put_group(&e, 10, 29, 31, 0xffffffff81000300);
+	put_group(&e, 16, 0, 4, 0x1122334455667700);
+	put_group(&e, 3, 0, 1, 0);
+	vmt_ptenc_bep(&e, true);
+	vmt_ptenc_ip(&e, VMT_PTENC_FUP, VMT_PTENC_AUTO, 0xffffffff81000107);
+	vmt_ptenc_pip(&e, 0x5000, false);
+	vmt_ptenc_bbp(&e, 1, 4);
+	vmt_ptenc_bip(&e, 1, 4, 0x8048000);
+	vmt_ptenc_bep(&e, false);
+	put_group(&e, 4, 0, 0, 0x402000);
+	vmt_ptenc_pip(&e, 0x6000, false);
+	compare(lines_of(e.bytes, e.len, VMT_SCRIPT_TEXT), "pt-pebs.txt");
+	compare(lines_of(e.bytes, e.len, VMT_SCRIPT_JSON), "pt-pebs.jsonl");
+	vmt_ptenc_free(&e);
 }
 
 /* ---- totals, from JSON ---- */
@@ -280,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_packet_once),
+		cmocka_unit_test(pebs_records),
 		cmocka_unit_test(totals_of_real_streams),
 	};
 

@@ -6,9 +6,11 @@
 #include "tests/support/pt_generate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "decode/pt/errata.h"
 #include "tests/support/pt_generate_private.h"
+
+#define CFE_RSM 4
 
 uint64_t vmt_ptgen_random(struct vmt_ptgen_world *w, uint64_t below)
 {
@@ -26,81 +28,203 @@ bool vmt_ptgen_chance(struct vmt_ptgen_world *w, unsigned int permille)
 
 /* ---- packets of the state ---- */
 
-static uint64_t *ip_of_world(struct vmt_ptgen_world *w)
+/* A PSB+ tells of the world that is traced, also where TraceEn is about to change. */
+static bool is_traced_world(const struct vmt_ptgen_world *w)
+{
+	return w->o->tracing == VMT_PTGEN_SYSTEM ||
+	       w->in_guest == (w->o->tracing == VMT_PTGEN_GUEST_ONLY);
+}
+
+struct vmt_ptenc *vmt_ptgen_stream(struct vmt_ptgen_world *w)
+{
+	const size_t number = ++w->out->nr_packets;
+
+	if (number == w->o->overflow_at)
+		vmt_ptgen_lose(w);
+	if (number == w->o->damage_at && !w->unbroken)
+		vmt_ptgen_damage(w);
+	if (number == w->o->psb_at && !w->unbroken && is_traced_world(w)) {
+		w->whole = false;
+		vmt_ptgen_psb(w, false);
+	}
+	return &w->out->stream;
+}
+
+uint64_t *vmt_ptgen_world_ip(struct vmt_ptgen_world *w)
 {
 	return w->in_guest ? &w->guest_ip : &w->host_ip;
 }
 
-/* Packets that depend on PacketEn. */
-static bool packet_en(const struct vmt_ptgen_world *w)
+bool vmt_ptgen_packet_en(const struct vmt_ptgen_world *w)
 {
-	return w->trigger && w->o->branch;
+	return w->trigger && w->o->branch && !w->outside;
 }
 
-static void put_ip(struct vmt_ptgen_world *w, enum vmt_ptenc_ip kind, uint64_t ip)
+bool vmt_ptgen_conceals(const struct vmt_ptgen_world *w, enum vmt_ptgen_conceal control)
+{
+	return w->o->conceal[w->vm] & control;
+}
+
+void vmt_ptgen_ip(struct vmt_ptgen_world *w, enum vmt_ptenc_ip kind, uint64_t ip)
 {
 	if (kind != VMT_PTENC_FUP)
 		vmt_ptgen_cyc(w);
-	vmt_ptenc_ip(&w->out->stream, kind, VMT_PTENC_AUTO, ip);
+	vmt_ptenc_ip(vmt_ptgen_stream(w), kind, VMT_PTENC_AUTO, ip);
 }
 
-static uint64_t running_cr3(const struct vmt_ptgen_world *w)
-{
-	return w->in_guest ? w->out->vms[w->vm].cr3 : w->host_cr3;
-}
-
-static void put_pip(struct vmt_ptgen_world *w)
+void vmt_ptgen_off(struct vmt_ptgen_world *w)
 {
 	vmt_ptgen_cyc(w);
-	vmt_ptenc_pip(&w->out->stream, running_cr3(w), w->in_guest && !w->o->conceal);
-	w->nr_known = true;
-	w->cr3_known = w->in_guest;
+	vmt_ptenc_ip(vmt_ptgen_stream(w), VMT_PTENC_TIP_PGD, VMT_PTENC_SUPPRESSED, 0);
 }
 
-static void put_vmcs(struct vmt_ptgen_world *w)
+void vmt_ptgen_pip(struct vmt_ptgen_world *w, bool nr)
+{
+	struct vmt_ptenc *e;
+
+	vmt_ptgen_cyc(w);
+	e = vmt_ptgen_stream(w);
+	vmt_ptenc_pip(e, w->in_guest ? w->out->vms[w->vm].cr3 : w->host_cr3, nr);
+	w->told = nr ? VMT_PTGEN_TOLD_NONROOT : VMT_PTGEN_TOLD_ROOT;
+	w->cr3_known = nr;
+}
+
+void vmt_ptgen_state_pip(struct vmt_ptgen_world *w)
+{
+	vmt_ptgen_pip(w, w->in_guest && !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_EXECUTION));
+}
+
+void vmt_ptgen_vmcs(struct vmt_ptgen_world *w, uint64_t vmcs)
 {
 	vmt_ptgen_cyc(w);
-	vmt_ptenc_vmcs(&w->out->stream, w->out->vms[w->vm].vmcs);
+	vmt_ptenc_vmcs(vmt_ptgen_stream(w), vmcs);
 	w->vmcs_known = true;
 }
 
-static void put_mode(struct vmt_ptgen_world *w)
+void vmt_ptgen_mode(struct vmt_ptgen_world *w)
 {
 	vmt_ptgen_cyc(w);
-	vmt_ptenc_mode_exec(&w->out->stream, 1);
+	vmt_ptenc_mode_exec(vmt_ptgen_stream(w), 1);
+}
+
+void vmt_ptgen_cbr(struct vmt_ptgen_world *w)
+{
+	vmt_ptenc_cbr(vmt_ptgen_stream(w), w->clock.ratio);
+}
+
+void vmt_ptgen_cfe(struct vmt_ptgen_world *w, uint8_t type, uint8_t vector, bool ip)
+{
+	vmt_ptenc_cfe(vmt_ptgen_stream(w), type, vector, ip);
 }
 
 /* SDM vol. 3 33.3.7. The order of PIP and VMCS is free. */
-static void put_psb(struct vmt_ptgen_world *w, bool enabling)
+void vmt_ptgen_psb(struct vmt_ptgen_world *w, bool enabling)
 {
-	struct vmt_ptenc *e = &w->out->stream;
 	const bool vmcs_first = vmt_ptgen_chance(w, 500);
-	const bool with_vmcs = !w->in_guest || !w->o->conceal;
+	const bool with_vmcs = !w->in_guest || !vmt_ptgen_conceals(w, VMT_PTGEN_CONCEAL_EXECUTION);
+	const bool wrong_fup = w->o->errata & VMT_PT_BDM70 && vmt_ptgen_chance(w, 500);
 
-	if (!w->trigger)
+	if (!w->trigger || w->unbroken)
 		return;
-	vmt_ptenc_psb(e);
+	w->unbroken = true;
+	if (w->o->errata & VMT_PT_SKL168 && vmt_ptgen_chance(w, 300))
+		vmt_ptgen_cyc_restart(w);
+	vmt_ptenc_psb(vmt_ptgen_stream(w));
 	w->damaged = false;
 	vmt_ptgen_tsc(w);
 	if (with_vmcs && vmcs_first)
-		put_vmcs(w);
-	put_pip(w);
+		vmt_ptgen_vmcs(w, w->out->vms[w->vm].vmcs);
+	vmt_ptgen_state_pip(w);
 	if (with_vmcs && !vmcs_first)
-		put_vmcs(w);
+		vmt_ptgen_vmcs(w, w->out->vms[w->vm].vmcs);
 	w->clock.tsc_packet_at = w->o->tsc ? w->clock.tsc : 0;
-	vmt_ptenc_cbr(e, w->clock.ratio);
-	if (w->o->branch && !enabling) {
-		put_mode(w);
-		put_ip(w, VMT_PTENC_FUP, *ip_of_world(w));
+	vmt_ptgen_cbr(w);
+	if (w->o->branch && (wrong_fup || (!enabling && vmt_ptgen_packet_en(w)))) {
+		vmt_ptgen_mode(w);
+		vmt_ptgen_ip(w, VMT_PTENC_FUP, *vmt_ptgen_world_ip(w));
 	}
-	vmt_ptenc_psbend(e);
+	vmt_ptenc_psbend(vmt_ptgen_stream(w));
+	w->unbroken = false;
+}
+
+void vmt_ptgen_enable(struct vmt_ptgen_world *w, bool pip, bool rsm)
+{
+	const bool guest_only = w->o->tracing == VMT_PTGEN_GUEST_ONLY;
+	/* No TIP.PGE tells of an entry into code outside the filter ranges. */
+	const bool may_be_psb = !guest_only || !w->o->filter;
+
+	w->trigger = true;
+	if (!w->out->stream.len)
+		w->outside = false;
+	vmt_ptgen_cyc_restart(w);
+	if (!w->out->stream.len || (may_be_psb && vmt_ptgen_chance(w, 2 * w->o->psb))) {
+		vmt_ptgen_psb(w, true);
+		/* This is a status and no change, but for a guest's TIP.PGE. */
+		w->whole = w->whole && w->o->branch && guest_only;
+	} else {
+		vmt_ptgen_tsc(w);
+		vmt_ptgen_cbr(w);
+		if (pip)
+			vmt_ptgen_state_pip(w);
+	}
+	if (rsm && w->o->event_trace) {
+		vmt_ptgen_begin(w, VMT_PTGEN_NOTE)->note = "pt_rsm";
+		vmt_ptgen_cfe(w, CFE_RSM, 0, false);
+		vmt_ptgen_end(w);
+	}
+	if (!vmt_ptgen_packet_en(w))
+		return;
+	vmt_ptgen_mode(w);
+	vmt_ptgen_ip(w, VMT_PTENC_TIP_PGE, *vmt_ptgen_world_ip(w));
 }
 
 /* ---- truth ---- */
 
-static struct vmt_ptgen_truth *begin_truth(struct vmt_ptgen_world *w, bool is_exit)
+/* Whether a change out of `from` shows, where Event Trace does not name it. */
+static void judge_by_nr(const struct vmt_ptgen_world *w, struct vmt_ptgen_truth *t,
+			enum vmt_ptgen_told from)
+{
+	t->hidden = t->hidden || (w->told != from && w->told != VMT_PTGEN_TOLD_NOTHING);
+	t->certain = w->told == from;
+}
+
+static void judge_guest_only(const struct vmt_ptgen_world *w, struct vmt_ptgen_truth *t)
+{
+	const bool is_exit = t->kind == VMT_PTGEN_EXIT;
+	const bool losses = w->o->overflow || w->o->damage || w->o->overflow_at ||
+			    w->o->damage_at || w->o->psb_at;
+
+	t->certain = w->told != VMT_PTGEN_TOLD_NOTHING || (is_exit && w->o->event_trace);
+	if (w->o->pip_at_enabling)
+		return;
+	t->certain = t->certain && !losses;
+}
+
+static void judge(const struct vmt_ptgen_world *w, struct vmt_ptgen_truth *t)
+{
+	const bool is_exit = t->kind == VMT_PTGEN_EXIT;
+
+	t->hidden = w->damaged;
+	t->certain = true;
+	if (t->kind == VMT_PTGEN_NOTE)
+		return;
+	if (vmt_ptgen_conceals(w, is_exit ? VMT_PTGEN_CONCEAL_EXIT : VMT_PTGEN_CONCEAL_ENTRY)) {
+		t->hidden = true;
+		return;
+	}
+	if (w->o->tracing == VMT_PTGEN_GUEST_ONLY)
+		judge_guest_only(w, t);
+	else if (!w->o->event_trace || !w->trigger)
+		judge_by_nr(w, t, is_exit ? VMT_PTGEN_TOLD_NONROOT : VMT_PTGEN_TOLD_ROOT);
+	if (!w->trigger && !w->o->pip_at_enabling && is_exit)
+		t->hidden = true;
+}
+
+struct vmt_ptgen_truth *vmt_ptgen_begin(struct vmt_ptgen_world *w, enum vmt_ptgen_kind kind)
 {
 	const struct vmt_ptgen_vm *vm = &w->out->vms[w->vm];
+	const bool told =
+		kind != VMT_PTGEN_NOTE || (w->in_guest && w->told == VMT_PTGEN_TOLD_NONROOT);
 	struct vmt_ptgen_truth *t;
 
 	if (w->out->nr_truth == w->cap_truth) {
@@ -111,222 +235,70 @@ static struct vmt_ptgen_truth *begin_truth(struct vmt_ptgen_world *w, bool is_ex
 	}
 	t = &w->out->truth[w->out->nr_truth++];
 	*t = (struct vmt_ptgen_truth){
-		.is_exit = is_exit,
-		.hidden = w->o->conceal || w->damaged,
-		.certain = w->nr_known || (w->o->event_trace && (is_exit || !w->o->guest_only)),
+		.kind = kind,
 		.at_tsc = w->clock.tsc_packet_at == w->clock.tsc,
-		.has_vmcs = w->vmcs_known,
-		.has_cr3 = is_exit ? w->cr3_known : true,
-		.has_rip = w->o->branch || (is_exit && w->o->event_trace),
+		.has_vmcs = told && w->vmcs_known,
+		.has_cr3 = told &&
+			   (kind == VMT_PTGEN_ENTRY || kind == VMT_PTGEN_FAILED || w->cr3_known),
 		.host_tsc = w->clock.tsc,
-		.rip = w->guest_ip,
+		.rip = w->in_guest || kind == VMT_PTGEN_ENTRY ? w->guest_ip : 0,
 		.cr3 = vm->cr3,
 		.vmcs = vm->vmcs,
 		.begin = w->out->stream.len,
 	};
+	judge(w, t);
+	w->whole = true;
+	w->hidden_by_damage = w->damaged;
 	return t;
 }
 
-/* ---- transitions ---- */
-
-static const struct {
-	uint32_t reason;
-	uint64_t qualification;
-	uint8_t vector;
-} exits[] = {
-	{ 0, 0, 2 },	     { 0, 0x7f0012345678, 14 },
-	{ 1, 0, 0xec },	     { 1, 0, 0x20 },
-	{ 7, 0, 0 },	     { 10, 0, 0 },
-	{ 12, 0, 0 },	     { 16, 0, 0 },
-	{ 18, 0, 0 },	     { 28, 0x103, 0 },
-	{ 29, 0x107, 0 },    { 30, 0x3f80008, 0 },
-	{ 30, 0x800003, 0 }, { 31, 0, 0 },
-	{ 32, 0, 0 },	     { 44, 0x1300, 0 },
-	{ 48, 0x182, 0 },    { 48 | 1u << 26, 0x181, 0 },
-	{ 49, 0, 0 },	     { 52, 0, 0 },
-	{ 54, 0, 0 },	     { 55, 0, 0 },
-	{ 56, 0xb0, 0 },     { 62, 0, 0 },
-	{ 74, 0, 0 },
-};
-
-#define NR_EXITS (sizeof(exits) / sizeof(exits[0]))
-
-/* EVDs in either order and the CFE (SDM tables 33-53 and 33-59). */
-static void put_exit_event(struct vmt_ptgen_world *w, struct vmt_ptgen_truth *t, size_t which)
+void vmt_ptgen_end(struct vmt_ptgen_world *w)
 {
-	struct vmt_ptenc *e = &w->out->stream;
-	const bool interruption = exits[which].reason <= 1;
-	const bool qualification_first = vmt_ptgen_chance(w, 500);
+	struct vmt_ptgen_truth *t = &w->out->truth[w->out->nr_truth - 1];
 
-	t->has_reason = true;
-	t->has_vector = interruption;
-	if (qualification_first)
-		vmt_ptenc_evd(e, 1, exits[which].qualification);
-	vmt_ptenc_evd(e, 2, exits[which].reason);
-	if (!qualification_first)
-		vmt_ptenc_evd(e, 1, exits[which].qualification);
-	vmt_ptenc_cfe(e, interruption ? 9 : 8, exits[which].vector, !w->o->branch);
-}
-
-static void leave_guest(struct vmt_ptgen_world *w)
-{
-	const size_t which = vmt_ptgen_random(w, NR_EXITS);
-	struct vmt_ptgen_truth *t = begin_truth(w, true);
-	const bool told = w->o->event_trace && !w->o->conceal;
-
-	t->reason = exits[which].reason;
-	t->qualification = exits[which].qualification;
-	t->vector = exits[which].vector;
-	if (told)
-		put_exit_event(w, t, which);
-	if (told || w->o->branch)
-		put_ip(w, VMT_PTENC_FUP, w->guest_ip);
-	w->in_guest = false;
-	if (!w->o->conceal)
-		put_pip(w);
-	if (w->o->branch && w->o->guest_only)
-		vmt_ptenc_ip(&w->out->stream, VMT_PTENC_TIP_PGD, VMT_PTENC_SUPPRESSED, 0);
-	else if (w->o->branch)
-		put_ip(w, VMT_PTENC_TIP, w->host_ip);
 	t->end = w->out->stream.len;
-	w->trigger = !w->o->guest_only;
-}
-
-/* Guest-only: TraceEn 0 to 1 (SDM table 33-56 rows 2, 12), with PSB+ the first time. */
-static void enable(struct vmt_ptgen_world *w)
-{
-	w->trigger = true;
-	w->clock.cyc_from = w->clock.core >> 32;
-	if (!w->out->stream.len) {
-		put_psb(w, true);
-	} else {
-		vmt_ptgen_tsc(w);
-		vmt_ptenc_cbr(&w->out->stream, w->clock.ratio);
-		if (!w->o->conceal)
-			put_pip(w);
-	}
-	if (!w->o->branch)
-		return;
-	put_mode(w);
-	put_ip(w, VMT_PTENC_TIP_PGE, w->guest_ip);
-}
-
-static void enter_guest(struct vmt_ptgen_world *w)
-{
-	struct vmt_ptgen_truth *t;
-
-	w->guest_ip = 0xffffffff81000000 + vmt_ptgen_random(w, 1 << 24);
-	if (vmt_ptgen_chance(w, 200))
-		w->guest_ip = 0x400000 + vmt_ptgen_random(w, 1 << 20);
-	t = begin_truth(w, false);
-	if (w->o->guest_only) {
-		w->in_guest = true;
-		enable(w);
-		t->end = w->out->stream.len;
-		return;
-	}
-	if (w->o->event_trace && !w->o->conceal) {
-		vmt_ptenc_cfe(&w->out->stream, 7, 0, true);
-		put_ip(w, VMT_PTENC_FUP, w->host_ip);
-	}
-	w->in_guest = true;
-	if (!w->o->conceal)
-		put_pip(w);
-	if (w->o->branch)
-		put_ip(w, VMT_PTENC_TIP, w->guest_ip);
-	t->end = w->out->stream.len;
-}
-
-/* SDM table 33-54, system-wide: NR 0, 1, 0 and no guest code. */
-static void fail_entry(struct vmt_ptgen_world *w)
-{
-	struct vmt_ptgen_truth *t = begin_truth(w, true);
-
-	t->failed_entry = true;
-	t->has_rip = false;
-	t->has_cr3 = true;
-	if (w->o->event_trace) {
-		vmt_ptenc_cfe(&w->out->stream, 7, 0, true);
-		put_ip(w, VMT_PTENC_FUP, w->host_ip);
-	}
-	w->in_guest = true;
-	put_pip(w);
-	w->in_guest = false;
-	put_pip(w);
-	w->host_ip += 0x10;
-	put_ip(w, VMT_PTENC_TIP, w->host_ip);
-	t->end = w->out->stream.len;
-	w->out->failures++;
+	t->certain = t->certain && w->whole && !w->hidden_by_damage;
+	/* A PSB+ inside made the bytes readable again. */
+	if (w->hidden_by_damage && !w->damaged)
+		t->hidden = false;
 }
 
 /* ---- what happens inside a world ---- */
 
-static void branches(struct vmt_ptgen_world *w)
+void vmt_ptgen_branches(struct vmt_ptgen_world *w)
 {
-	uint64_t *ip = ip_of_world(w);
+	uint64_t *ip = vmt_ptgen_world_ip(w);
 	const unsigned int count = 1 + (unsigned int)vmt_ptgen_random(w, 6);
 
-	if (!packet_en(w))
+	if (!vmt_ptgen_packet_en(w))
 		return;
 	vmt_ptgen_cyc(w);
 	if (vmt_ptgen_chance(w, 100))
-		vmt_ptenc_tnt_long(&w->out->stream, vmt_ptgen_random(w, UINT64_MAX), 8 * count - 1);
+		vmt_ptenc_tnt_long(vmt_ptgen_stream(w), vmt_ptgen_random(w, UINT64_MAX),
+				   8 * count - 1);
 	else
-		vmt_ptenc_tnt(&w->out->stream, vmt_ptgen_random(w, 64), count);
+		vmt_ptenc_tnt(vmt_ptgen_stream(w), vmt_ptgen_random(w, 64), count);
 	if (vmt_ptgen_chance(w, 500))
 		return;
 	*ip = (*ip & ~UINT64_C(0xfffff)) + vmt_ptgen_random(w, 1 << 20);
-	put_ip(w, VMT_PTENC_TIP, *ip);
-}
-
-/* An interrupt or a page fault that stays in its world, and the IRET. */
-static void interruption(struct vmt_ptgen_world *w)
-{
-	struct vmt_ptenc *e = &w->out->stream;
-	uint64_t *ip = ip_of_world(w);
-	const uint64_t from = *ip, handler = (*ip & ~UINT64_C(0xfffff)) + 0x800;
-	const bool fault = vmt_ptgen_chance(w, 300);
-
-	if (!w->trigger)
-		return;
-	if (w->o->event_trace) {
-		if (fault)
-			vmt_ptenc_evd(e, 0, vmt_ptgen_random(w, UINT64_MAX));
-		vmt_ptenc_cfe(e, 1, fault ? 14 : 0x21, !w->o->branch);
-	}
-	if (w->o->event_trace || w->o->branch)
-		put_ip(w, VMT_PTENC_FUP, from);
-	if (w->o->branch)
-		put_ip(w, VMT_PTENC_TIP, handler);
-	if (w->o->event_trace) {
-		vmt_ptenc_cfe(e, 2, 0, true);
-		put_ip(w, VMT_PTENC_FUP, handler + 0x40);
-	}
-	if (w->o->branch)
-		put_ip(w, VMT_PTENC_TIP, from);
+	vmt_ptgen_ip(w, VMT_PTENC_TIP, *ip);
 }
 
 static void move_cr3(struct vmt_ptgen_world *w)
 {
 	const uint64_t cr3 = (1 + vmt_ptgen_random(w, 1 << 20)) << 12;
 
+	/* Behind a loss nothing shows here that the guest is not traced. */
+	if (!w->trigger && w->in_guest && w->o->errata & VMT_PT_SKL014)
+		return;
 	if (w->in_guest)
 		w->out->vms[w->vm].cr3 = cr3;
 	else
 		w->host_cr3 = cr3;
 	if (w->trigger)
-		put_pip(w);
-}
-
-static void write_ptw(struct vmt_ptgen_world *w)
-{
-	if (!w->trigger)
-		return;
-	vmt_ptgen_cyc(w);
-	vmt_ptenc_ptw(&w->out->stream, vmt_ptgen_chance(w, 500) ? 8 : 4,
-		      vmt_ptgen_random(w, UINT32_MAX), w->o->branch);
-	if (w->o->branch)
-		put_ip(w, VMT_PTENC_FUP, *ip_of_world(w));
+		vmt_ptgen_state_pip(w);
+	else if (w->in_guest)
+		w->cr3_known = false;
 }
 
 static void change_ratio(struct vmt_ptgen_world *w)
@@ -335,24 +307,48 @@ static void change_ratio(struct vmt_ptgen_world *w)
 	if (!w->trigger)
 		return;
 	vmt_ptgen_tsc(w);
-	vmt_ptenc_cbr(&w->out->stream, w->clock.ratio);
+	vmt_ptgen_cbr(w);
 }
 
-static void run_world(struct vmt_ptgen_world *w, unsigned int steps)
+/* Table 33-56 rows 4 and 5; erratum SKL014 leaves the IP out. */
+static void cross_filter(struct vmt_ptgen_world *w)
+{
+	uint64_t *ip = vmt_ptgen_world_ip(w);
+	const bool without_ip = w->o->errata & VMT_PT_SKL014 && vmt_ptgen_chance(w, 500);
+
+	*ip = (*ip & ~UINT64_C(0xfffff)) + vmt_ptgen_random(w, 1 << 20);
+	if (!w->trigger || !w->o->branch) {
+		w->outside = !w->outside;
+	} else if (w->outside) {
+		w->outside = false;
+		vmt_ptgen_mode(w);
+		vmt_ptgen_ip(w, VMT_PTENC_TIP_PGE, *ip);
+	} else if (without_ip) {
+		vmt_ptgen_off(w);
+		w->outside = true;
+	} else {
+		vmt_ptgen_ip(w, VMT_PTENC_TIP_PGD, *ip);
+		w->outside = true;
+	}
+}
+
+void vmt_ptgen_run_world(struct vmt_ptgen_world *w, unsigned int steps)
 {
 	for (unsigned int i = 0; i < steps; i++) {
 		vmt_ptgen_pass(w, 1 + vmt_ptgen_random(w, 1500));
 		if (vmt_ptgen_chance(w, w->o->psb))
-			put_psb(w, false);
+			vmt_ptgen_psb(w, false);
 		if (vmt_ptgen_chance(w, w->o->cbr_change))
 			change_ratio(w);
-		if (vmt_ptgen_chance(w, 40))
-			interruption(w);
+		if (vmt_ptgen_chance(w, w->o->events))
+			vmt_ptgen_event(w);
 		if (vmt_ptgen_chance(w, 30))
 			move_cr3(w);
-		if (vmt_ptgen_chance(w, 30))
-			write_ptw(w);
-		branches(w);
+		if (vmt_ptgen_chance(w, w->o->filter))
+			cross_filter(w);
+		vmt_ptgen_branches(w);
+		if (w->loss.on && vmt_ptgen_chance(w, 300))
+			vmt_ptgen_recover(w);
 	}
 }
 
@@ -363,95 +359,81 @@ static void load_vmcs(struct vmt_ptgen_world *w)
 	if (next == w->vm)
 		return;
 	w->vm = next;
-	if (w->trigger)
-		put_vmcs(w);
-	else
-		w->vmcs_known = false;
-}
-
-/* ---- losses ---- */
-
-static void forget(struct vmt_ptgen_world *w)
-{
-	w->nr_known = false;
-	w->vmcs_known = false;
 	w->cr3_known = false;
+	if (!w->trigger) {
+		w->vmcs_known = false;
+		return;
+	}
+	vmt_ptgen_vmcs(w, w->out->vms[w->vm].vmcs);
+	/* VMPTRLD is an instruction of root operation. */
+	if (w->told == VMT_PTGEN_TOLD_NONROOT)
+		w->told = VMT_PTGEN_TOLD_ROOT;
 }
+
+/* The host's software writes another TSC offset to a VMCS. */
+static void step_map(struct vmt_ptgen_world *w)
+{
+	const unsigned int vm = (unsigned int)vmt_ptgen_random(w, w->o->nr_vms);
+
+	if (w->out->nr_steps == w->cap_steps) {
+		w->cap_steps = 2 * w->cap_steps + 16;
+		w->out->steps =
+			realloc(w->out->steps, w->cap_steps * sizeof(struct vmt_ptgen_step));
+		if (!w->out->steps)
+			abort();
+	}
+	w->offsets[vm] += vmt_ptgen_random(w, UINT64_C(1) << 38) - (UINT64_C(1) << 37);
+	w->out->steps[w->out->nr_steps++] = (struct vmt_ptgen_step){
+		.at = w->out->stream.len,
+		.vm = vm,
+		.offset = w->offsets[vm],
+	};
+}
+
+/* ---- the whole ---- */
 
 static void one_move(struct vmt_ptgen_world *w)
 {
 	const unsigned int steps = (unsigned int)vmt_ptgen_random(w, 12);
 
-	run_world(w, steps);
-	if (vmt_ptgen_chance(w, 100))
+	vmt_ptgen_run_world(w, steps);
+	if (vmt_ptgen_chance(w, w->o->cbr_change * 20))
 		change_ratio(w);
 	if (w->in_guest) {
-		leave_guest(w);
-		return;
+		vmt_ptgen_leave(w);
+	} else {
+		if (vmt_ptgen_chance(w, 200))
+			load_vmcs(w);
+		if (vmt_ptgen_chance(w, w->o->map_step))
+			step_map(w);
+		vmt_ptgen_enter(w);
 	}
-	if (vmt_ptgen_chance(w, 200))
-		load_vmcs(w);
-	if (!w->o->conceal && !w->o->guest_only && w->o->branch &&
-	    vmt_ptgen_chance(w, w->o->late_failure))
-		fail_entry(w);
-	else
-		enter_guest(w);
+	if (vmt_ptgen_chance(w, w->o->smm))
+		vmt_ptgen_smm_exit(w);
 }
 
-/* Erratum SKD007: the first byte of a CYC that says that another follows. */
-static void cut_cyc(struct vmt_ptgen_world *w)
+static uint64_t some_multiplier(struct vmt_ptgen_world *w, unsigned int vm)
 {
-	const uint8_t first = (uint8_t)(vmt_ptgen_random(w, 32) << 3 | 7);
+	static const uint64_t fixed[] = { UINT64_C(1) << 47, UINT64_C(3) << 47, UINT64_C(1) << 48 };
 
-	if (w->o->skylake && w->o->cyc && vmt_ptgen_chance(w, 500))
-		vmt_ptenc_raw(&w->out->stream, &first, 1);
+	if (!w->o->scaling)
+		return UINT64_C(1) << 48;
+	if (vm < sizeof(fixed) / sizeof(fixed[0]))
+		return fixed[vm];
+	return (UINT64_C(1) << 47) + vmt_ptgen_random(w, UINT64_C(1) << 48);
 }
 
-/* Things happen, their packets do not come; then OVF, and a FUP where packets go on. */
-static void overflow(struct vmt_ptgen_world *w)
+/* A guest that counts from 0 when it begins, one that runs far ahead, and one near the host. */
+static uint64_t some_offset(struct vmt_ptgen_world *w, unsigned int vm)
 {
-	struct vmt_ptenc *e = &w->out->stream;
-	const size_t len = e->len, nr_truth = w->out->nr_truth;
-	const uint64_t last_ip = e->last_ip;
-	const bool damaged = w->damaged;
-
-	if (!w->trigger)
-		return;
-	for (uint64_t n = vmt_ptgen_random(w, 4); n > 0 || !w->trigger; n -= n > 0)
-		one_move(w);
-	run_world(w, 3);
-	e->len = len;
-	e->last_ip = last_ip;
-	w->damaged = damaged;
-	for (size_t i = nr_truth; i < w->out->nr_truth; i++) {
-		w->out->truth[i].hidden = true;
-		w->out->truth[i].begin = w->out->truth[i].end = len;
-	}
-	w->clock.cyc_from = w->clock.core >> 32;
-	w->clock.tsc_packet_at = 0;
-	cut_cyc(w);
-	vmt_ptenc_ovf(e);
-	forget(w);
-	if (w->o->branch && !(w->o->skylake && vmt_ptgen_chance(w, 500)))
-		put_ip(w, VMT_PTENC_FUP, *ip_of_world(w));
-	w->out->overflows++;
+	if (!w->o->offset)
+		return 0;
+	if (vm == 1)
+		return (UINT64_C(1) << 52) + vmt_ptgen_random(w, UINT64_C(1) << 51);
+	if (vm == 2)
+		return vmt_ptgen_random(w, UINT64_C(1) << 20);
+	return 0 - w->clock.tsc + vmt_ptgen_random(w, UINT64_C(1) << 36);
 }
-
-/* Bytes that are no packet: nothing is read until the next PSB. */
-static void damage(struct vmt_ptgen_world *w)
-{
-	static const uint8_t bad[] = { 0x02, 0x0f };
-
-	if (!w->trigger)
-		return;
-	vmt_ptenc_raw(&w->out->stream, bad, sizeof(bad));
-	w->damaged = true;
-	w->clock.tsc_packet_at = 0;
-	forget(w);
-	w->out->damages++;
-}
-
-/* ---- the whole ---- */
 
 static void prepare(struct vmt_ptgen_world *w)
 {
@@ -466,20 +448,16 @@ static void prepare(struct vmt_ptgen_world *w)
 					vmt_ptgen_random(w, UINT64_C(1) << 40);
 	w->host_cr3 = 0x10a2b000;
 	w->host_ip = 0xffffffffc0395030;
-	for (unsigned int i = 0; i < w->o->nr_vms; i++) {
-		struct vmt_ptgen_vm *vm = &out->vms[i];
-
-		vm->vmcs = 0x1bff6a000 + 0x12000 * i;
-		vm->cr3 = 0x1234000 + 0x100000 * i;
-		vm->multiplier = UINT64_C(1) << 48;
-		if (w->o->scaling)
-			vm->multiplier =
-				(UINT64_C(1) << 47) + vmt_ptgen_random(w, UINT64_C(1) << 48);
-		if (w->o->offset)
-			vm->offset = 0 - w->clock.tsc + vmt_ptgen_random(w, UINT64_C(1) << 36);
-	}
-	w->trigger = !w->o->guest_only;
-	put_psb(w, false);
+	for (unsigned int i = 0; i < w->o->nr_vms; i++)
+		out->vms[i] = (struct vmt_ptgen_vm){
+			.vmcs = 0x1bff6a000 + 0x12000 * i,
+			.cr3 = 0x1234000 + 0x100000 * i,
+			.multiplier = some_multiplier(w, i),
+			.offset = w->offsets[i] = some_offset(w, i),
+			.conceal = w->o->conceal[i],
+		};
+	w->trigger = w->o->tracing != VMT_PTGEN_GUEST_ONLY;
+	vmt_ptgen_psb(w, false);
 }
 
 void vmt_ptgen_run(struct vmt_ptgen *out, const struct vmt_ptgen_options *options)
@@ -490,10 +468,16 @@ void vmt_ptgen_run(struct vmt_ptgen *out, const struct vmt_ptgen_options *option
 	prepare(&w);
 	for (unsigned int i = 0; i < 2 * options->rounds; i++) {
 		one_move(&w);
+		if (w.loss.on && vmt_ptgen_chance(&w, 300))
+			vmt_ptgen_recover(&w);
 		if (vmt_ptgen_chance(&w, options->overflow))
-			overflow(&w);
+			vmt_ptgen_lose(&w);
 		if (vmt_ptgen_chance(&w, options->damage))
-			damage(&w);
+			vmt_ptgen_damage(&w);
+	}
+	while (w.loss.on) {
+		one_move(&w);
+		vmt_ptgen_recover(&w);
 	}
 	out->last_tsc = w.clock.tsc;
 }
@@ -502,5 +486,31 @@ void vmt_ptgen_free(struct vmt_ptgen *gen)
 {
 	vmt_ptenc_free(&gen->stream);
 	free(gen->truth);
+	free(gen->steps);
 	*gen = (struct vmt_ptgen){ 0 };
+}
+
+bool vmt_ptgen_ambiguous(const struct vmt_ptgen_options *o)
+{
+	const bool guest_only = o->tracing == VMT_PTGEN_GUEST_ONLY;
+
+	if (guest_only && !o->pip_at_enabling && !o->branch)
+		return true;
+	for (unsigned int i = 0; i < o->nr_vms; i++) {
+		const unsigned int c = o->conceal[i];
+		const bool in_part = c && c != VMT_PTGEN_CONCEAL_ALL;
+		const bool entry_alone_is_hidden =
+			c & VMT_PTGEN_CONCEAL_ENTRY && !(c & VMT_PTGEN_CONCEAL_EXECUTION);
+
+		/* A MOV to CR3 behind this entry reads as the entry's failure. */
+		const bool seems_to_fail = in_part && !(c & VMT_PTGEN_CONCEAL_ENTRY);
+
+		if (seems_to_fail && (!o->branch || o->filter))
+			return true;
+		if (o->event_trace)
+			continue;
+		if (entry_alone_is_hidden || (in_part && (!o->branch || o->filter)))
+			return true;
+	}
+	return false;
 }

@@ -195,13 +195,15 @@ struct vmt_store_reader *vmt_sample_open(const char *path)
 }
 
 static struct {
+	int fd; /* stands for the bytes; any other one is the system's, as a spool */
 	const uint8_t *bytes;
 	size_t left;
 } memory;
 
 static ssize_t read_memory(int fd, void *buf, size_t len)
 {
-	(void)fd;
+	if (fd != memory.fd)
+		return read(fd, buf, len);
 	if (len > memory.left)
 		len = memory.left;
 	if (len)
@@ -213,25 +215,23 @@ static ssize_t read_memory(int fd, void *buf, size_t len)
 
 static int close_memory(int fd)
 {
-	(void)fd;
-	return 0;
+	return fd == memory.fd ? 0 : close(fd);
 }
 
 struct vmt_reader *vmt_sample_reader(const uint8_t *bytes, size_t len)
 {
-	static int fd = -1;
 	static struct vmt_io_ops ops;
 	struct vmt_reader *reader;
 
-	if (fd < 0) {
-		fd = open("/dev/null", O_RDONLY);
+	if (memory.fd <= 0) {
+		memory.fd = open("/dev/null", O_RDONLY);
 		ops = vmt_io_system;
 		ops.read = read_memory;
 		ops.close = close_memory;
 	}
 	memory.bytes = bytes;
 	memory.left = len;
-	if (fd < 0 || vmt_reader_from_fd(&reader, fd, &ops, NULL) != 0)
+	if (memory.fd < 0 || vmt_reader_from_fd(&reader, memory.fd, &ops, NULL) != 0)
 		abort();
 	return reader;
 }

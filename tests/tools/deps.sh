@@ -3,7 +3,7 @@
 # usage: deps.sh build|check|labs|bench|fuzz
 set -euo pipefail
 
-build="gcc make pkg-config libvirt-dev libxml2-dev libzstd-dev libjansson-dev libxxhash-dev"
+build="gcc make pkg-config libvirt-dev libxml2-dev libzstd-dev libjansson-dev libxxhash-dev libelf-dev"
 check="$build libcmocka-dev libipt-dev libzydis-dev jq linux-perf mandoc"
 declare -A sets=(
     [build]="$build"

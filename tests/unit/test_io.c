@@ -126,6 +126,115 @@ static void pipes_are_read(void **state)
 	pclose(cat);
 }
 
+static void check_read_at(struct vmt_reader *reader, uint64_t offset, size_t len)
+{
+	uint8_t bytes[512];
+	size_t done;
+
+	assert_int_equal(vmt_reader_read_at(reader, offset, bytes, len, &done, NULL), 0);
+	assert_int_equal(done, len);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(bytes[i], byte_at(offset + i));
+}
+
+/* Reads elsewhere leave what was peeked and the position as they are. */
+static void reads_elsewhere(void **state)
+{
+	struct vmt_reader *reader;
+	const uint8_t *peeked;
+	struct vmt_diag diag = { 0 };
+	uint8_t bytes[64];
+	size_t done;
+
+	(void)state;
+	write_file(BIG);
+	reader = open_file();
+	assert_int_equal(vmt_reader_skip(reader, 4321, NULL), 0);
+	assert_true(vmt_reader_peek(reader, 100, &peeked, NULL) >= 100);
+	check_read_at(reader, 0, 512);
+	check_read_at(reader, BIG - 100, 100);
+	assert_int_equal(peeked[99], byte_at(4321 + 99));
+	assert_at(reader, 4321, 2000000);
+	assert_int_equal(vmt_reader_read_at(reader, BIG - 10, bytes, 64, &done, &diag),
+			 VMT_E_TRUNCATED);
+	assert_int_equal(done, 10);
+	assert_int_equal(bytes[9], byte_at(BIG - 1));
+	assert_int_equal(vmt_reader_read_at(reader, UINT64_MAX - 5, bytes, 64, &done, NULL),
+			 VMT_E_TRUNCATED);
+	vmt_reader_close(reader);
+}
+
+/* What is left of a pipe becomes a file; offsets stay those of the pipe. */
+static void pipes_are_spooled(void **state)
+{
+	(void)state;
+	write_file(BIG);
+	for (uint64_t from = 0; from <= BIG; from += BIG / 2) {
+		struct vmt_reader *reader;
+		uint8_t byte;
+		uint64_t lost = 1;
+		size_t done;
+		FILE *cat;
+
+		reader = open_pipe(&cat);
+		assert_int_equal(vmt_reader_skip(reader, from, NULL), 0);
+		assert_int_equal(vmt_reader_read_at(reader, from, &byte, 1, &done, NULL),
+				 VMT_E_UNSUPPORTED);
+		assert_int_equal(vmt_reader_spool(reader, &lost, NULL), 0);
+		assert_int_equal(lost, 0);
+		assert_true(vmt_reader_can_seek(reader));
+		assert_int_equal(vmt_reader_size(reader), BIG);
+		assert_int_equal(vmt_reader_offset(reader), from);
+		if (from < BIG) {
+			assert_at(reader, from, 1000);
+			check_read_at(reader, BIG - 500, 500);
+			assert_int_equal(vmt_reader_skip(reader, BIG - from - 5, NULL), 0);
+			assert_at(reader, BIG - 5, 5);
+			assert_int_equal(vmt_reader_seek(reader, from + 7, NULL), 0);
+			assert_at(reader, from + 7, 1);
+		}
+		if (from)
+			assert_int_equal(vmt_reader_seek(reader, 0, NULL), VMT_E_DAMAGED);
+		assert_int_equal(vmt_reader_spool(reader, &lost, NULL), 0); /* nothing to do */
+		vmt_reader_close(reader);
+		pclose(cat);
+	}
+}
+
+/* A file system without O_TMPFILE: the file has a name for a moment. */
+static int openat_named(int dirfd, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return vmt_io_system.openat(dirfd, name, flags, mode);
+}
+
+static void spools_without_o_tmpfile(void **state)
+{
+	struct vmt_io_ops ops = vmt_io_system;
+	struct vmt_reader *reader;
+	uint64_t lost;
+	FILE *cat;
+
+	(void)state;
+	write_file(1000);
+	setenv("TMPDIR", folder, 1);
+	ops.openat = openat_named;
+	cat = popen("printf 0123456789", "r");
+	assert_non_null(cat);
+	assert_int_equal(vmt_reader_from_fd(&reader, dup(fileno(cat)), &ops, NULL), 0);
+	assert_int_equal(vmt_reader_spool(reader, &lost, NULL), 0);
+	assert_int_equal(vmt_reader_size(reader), 10);
+	vmt_reader_close(reader);
+	pclose(cat);
+	unsetenv("TMPDIR");
+	unlink(path); /* nothing else is left: the folder can be removed */
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(mkdir(folder, 0700), 0);
+}
+
 static void peeks_are_bounded(void **state)
 {
 	struct vmt_reader *reader;
@@ -321,6 +430,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_read),
 		cmocka_unit_test(pipes_are_read),
+		cmocka_unit_test(reads_elsewhere),
+		cmocka_unit_test(pipes_are_spooled),
+		cmocka_unit_test(spools_without_o_tmpfile),
 		cmocka_unit_test(peeks_are_bounded),
 		cmocka_unit_test(holes_are_stepped_over),
 		cmocka_unit_test(bad_inputs_are_refused),

@@ -230,13 +230,15 @@ static void errata_of_the_byte_stream(void **state)
 	check_bytes("pip:1:7000 raw:0273ff02ff030102 tnt:T", &options, "8+8 corrupt TMA (SKZ84);",
 		    9, false, 0);
 	check_bytes("pip:0:7000 raw:0273ff02ff0301 tnt:T", &options, "", 16, false, 0);
-	/* Where the world is not known, the packet behind it decides. */
+	/* Where the world is not known, the packet behind it decides, and then the CPU. */
 	check_bytes("raw:0273ff02ff030102 psbend", &options, "0+8 corrupt TMA (SKZ84);", 2, false,
 		    0);
-	check_bytes("raw:02730102ff0301 psbend", &options, "", 9, false, 0);
+	check_bytes("raw:02730102ff0301 psbend", &options, "0+8 corrupt TMA (SKZ84);", 1, false, 0);
 	check_bytes("raw:02730102ff0301", &options, "", 7, false, 0);
-	check_bytes("raw:02730102ff030119", &options, "7+1 cut off;", 7, true, 0);
+	check_bytes("raw:02730102ff030119", &options, "0+8 corrupt TMA (SKZ84);", 0, false, 0);
 	options.cpu.known = false;
+	check_bytes("raw:02730102ff030119", &options, "7+1 cut off;", 7, true, 0);
+	check_bytes("raw:02730102ff0301 psbend", &options, "", 9, false, 0);
 	check_bytes("raw:0273ff02ff030102 psbend", &options, "0+8 corrupt TMA (SKZ84);", 2, false,
 		    0);
 	check_bytes("pip:1:7000 raw:0273ff02ff030102 tnt:T", &options, "8+8 corrupt TMA (SKZ84);",

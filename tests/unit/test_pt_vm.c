@@ -192,7 +192,7 @@ static const struct row rows[] = {
 	{ "VM entry that switches tracing off (SKD022)",
 	  PSB_ROOT "fup:ffffffffc0395030 pip:1:1234000 pgd:- cbr:23 mode:1 pip:0:10a2b000 "
 		   "pge:ffffffffc0395040",
-	  "entry" VM " cr3=0x1234000\nexit" VM " cr3=0x1234000\n" },
+	  "entry" VM " cr3=0x1234000\nexit" VM "\n" },
 	{ "VMX abort: the TIP never comes",
 	  PSB_ROOT ENTRY "fup:ffffffff81000106 pip:0:10a2b000 " PSB_ROOT_OFF, ENTRY_OUT EXIT_OUT },
 
@@ -213,7 +213,7 @@ static const struct row rows[] = {
 	{ "SMM VM exit from root operation, and the return to it",
 	  PSB_ROOT "cfe:SMI evd:q:0 evd:r:20000006 cfe:VMEXIT fup:ffffffffc0395034 vmcs:3000000 "
 		   "pip:0:5000 tip:a000 tnt:T vmcs:1bff6a000 cfe:RSM cfe+:VMENTRY fup:a100 "
-		   "pip:0:10a2b000 tip:ffffffffc0395034 " ENTRY,
+		   "pip:0:10a2b000 tip:ffffffffc0395034 " ENTRY_CFE,
 	  "note name=pt_smi\nnote name=pt_smm_exit\nnote name=pt_rsm\nnote "
 	  "name=pt_smm_return\n" ENTRY_OUT },
 
@@ -292,6 +292,29 @@ static const struct row rows[] = {
 		    "qual=0x3f80008 rip=0xffffffff81000106\n" },
 	{ "damage, and on at the next PSB", PSB_ROOT ENTRY "raw:ad00112233 " PSB_ROOT ENTRY,
 	  ENTRY_OUT "loss name=undecodable value=5\ngap\n" ENTRY_OUT },
+
+	/* ---- what is concealed ---- */
+	{ "with Event Trace, a guest's MOV to CR3 behind an entry that was concealed",
+	  PSB_ROOT ENTRY_CFE EXIT_IO "tnt:T pip:1:9999000 tnt:T " EXIT_IO,
+	  ENTRY_OUT EXIT_IO_OUT "gap\nexit" VM " reason=30(IO_INSTRUCTION) key=port:0x3f8:in "
+				"qual=0x3f80008 rip=0xffffffff81000106 cr3=0x9999000\n" },
+	{ "the host's MOV to CR3 behind an exit that was concealed",
+	  PSB_ROOT ENTRY "tnt:T fup:ffffffff81000106 tip:ffffffffc0395040 tnt:T pip:0:5000 tnt:T",
+	  ENTRY_OUT "gap\n" },
+	{ "the same where a TIP follows",
+	  PSB_ROOT ENTRY "fup:ffffffff81000106 pgd:7000 pip:0:5000 tip:ffffffffc0395048",
+	  ENTRY_OUT "gap\n" },
+	{ "a guest's MOV to CR3 and no TIP is no entry", PSB_ROOT "tnt:T pip:1:9999000 tnt:T " EXIT,
+	  "gap\nexit" VM " rip=0xffffffff81000106 cr3=0x9999000\n" },
+	{ "VMPTRLD shows that the CPU is in root operation",
+	  PSB_ROOT ENTRY "tnt:T vmcs:2000000 tip:ffffffffc0395048 " ENTRY,
+	  ENTRY_OUT "gap\nentry vmcs=0x2000000 rip=0xffffffff81000100 cr3=0x1234000\n" },
+	{ "packets go on behind an entry that switched them off, and no PIP tells",
+	  PSB_ROOT "pip:1:1234000 pgd:- cbr:23 pge:ffffffffc0395040 tnt:T",
+	  "entry" VM " cr3=0x1234000\ngap\n" },
+	{ "an entry that fails behind a loss",
+	  PSB_ROOT "ovf pip:1:1234000 pip:0:5000 tip:ffffffffc0395040",
+	  "loss name=overflow\ngap\nexit cr3=0x1234000 failed-entry\n" },
 	{ "a PSB+ that says another world than the stream",
 	  PSB_ROOT ENTRY "tnt:T " PSB_ROOT "tnt:T", ENTRY_OUT "gap\n" },
 };

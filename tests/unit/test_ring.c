@@ -157,6 +157,51 @@ static void trailers(void **state)
 	vmt_ring_set_free(set);
 }
 
+/* Bodies of the records about AUX areas and switches. */
+static void bodies(void **state)
+{
+	struct vmt_ring_attr attr = attr_of(TID | TIME | CPU | IDENTIFIER | RAW);
+	const uint64_t words[] = { 4096, 904, 5, tid_word, 999, 6, 200 };
+	struct vmt_ring_set *set = set_of(&attr, 1);
+	struct vmt_ring_record r;
+	struct vmt_ring_aux aux;
+	uint32_t pid, tid;
+	uint64_t hw_id;
+	uint8_t bytes[128];
+	size_t size = record(bytes, VMT_RING_AUX, 0, words, 7);
+
+	(void)state;
+	assert_int_equal(vmt_ring_parse(set, bytes, size, &r, NULL), size);
+	assert_true(vmt_ring_aux_of(&r, &aux));
+	assert_int_equal(aux.aux_offset, 4096);
+	assert_int_equal(aux.aux_size, 904);
+	assert_int_equal(aux.flags, VMT_RING_AUX_TRUNCATED | VMT_RING_AUX_PARTIAL);
+	assert_int_equal(r.cpu, 6);
+	assert_false(vmt_ring_task_of(&r, &pid, &tid) || vmt_ring_hw_id_of(&r, &hw_id));
+	size = record(bytes, VMT_RING_AUX, 0, words + 1, 6); /* too short */
+	assert_int_equal(vmt_ring_parse(set, bytes, size, &r, NULL), size);
+	assert_false(vmt_ring_aux_of(&r, &aux));
+	for (int i = 0; i < 2; i++) {
+		size = record(bytes, i ? VMT_RING_ITRACE_START : VMT_RING_SWITCH_CPU_WIDE, 0,
+			      (const uint64_t[]){ 77 | UINT64_C(78) << 32, tid_word, 999, 6, 200 },
+			      5);
+		assert_int_equal(vmt_ring_parse(set, bytes, size, &r, NULL), size);
+		assert_true(vmt_ring_task_of(&r, &pid, &tid));
+		assert_int_equal(pid, 77);
+		assert_int_equal(tid, 78);
+		assert_int_equal(r.tid, 4001);
+		assert_false(vmt_ring_aux_of(&r, &aux) || vmt_ring_hw_id_of(&r, &hw_id));
+	}
+	size = record(bytes, VMT_RING_AUX_OUTPUT_HW_ID, 0, words + 2, 5);
+	assert_int_equal(vmt_ring_parse(set, bytes, size, &r, NULL), size);
+	assert_true(vmt_ring_hw_id_of(&r, &hw_id));
+	assert_int_equal(hw_id, 5);
+	size = record(bytes, VMT_RING_SWITCH, 0, words + 3, 4);
+	assert_int_equal(vmt_ring_parse(set, bytes, size, &r, NULL), size);
+	assert_false(vmt_ring_task_of(&r, &pid, &tid));
+	vmt_ring_set_free(set);
+}
+
 static void no_trailer_without_sample_id_all(void **state)
 {
 	struct vmt_ring_attr attr = attr_of(TID | TIME | RAW);
@@ -327,6 +372,7 @@ int main(void)
 		cmocka_unit_test(all_members_in_order),
 		cmocka_unit_test(read_of_groups),
 		cmocka_unit_test(trailers),
+		cmocka_unit_test(bodies),
 		cmocka_unit_test(no_trailer_without_sample_id_all),
 		cmocka_unit_test(different_layouts),
 		cmocka_unit_test(id_without_identifier),

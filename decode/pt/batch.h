@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_PT_BATCH_H
+#define VMT_PT_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/pt/packet.h"
+
+/*
+ * Many packets a call: the same packets, in the same order, that vmt_pt_next gives. An engine is
+ * the way they are found; all engines give the same. The scalar one calls vmt_pt_next and is the
+ * reference; the AVX2 one classifies 64 bytes at once.
+ */
+#define VMT_PT_BATCH_MIN 128u /* below this the scalar way is taken */
+
+struct vmt_pt_batch {
+	struct vmt_pt_packet *packets; /* the caller's room */
+	size_t max;		       /* packets that it holds */
+	/* Stop before a CYC or TMA that an erratum can have spoilt (SKD007: a CYC of two bytes
+	 * whose second is 02H; SKZ84: a TMA with reserved bits). */
+	bool careful;
+	/* Skim: leave out PAD, and each TNT and TIP that comes when nothing but TNT, TIP, PAD and
+	 * MTC came since the TNT or TIP that was given last. To the binding of VM events one of
+	 * them says what all of them say: code ran. */
+	bool skim;
+	bool quiet; /* skimming: only such packets came; false at first and after a gap */
+	/* ---- results ---- */
+	size_t len;	 /* packets filled */
+	uint64_t passed; /* packets read, left out ones too */
+	const char *why; /* of VMT_E_DAMAGED */
+};
+
+struct vmt_pt_engine {
+	const char *name;
+	/*
+	 * Reads from the reader on, until the room is full or nearly so. 1: there is more, call
+	 * again. 2: careful stopped, the next packet is for vmt_pt_next. Else what vmt_pt_next
+	 * says to the packet behind those that were read: 0, VMT_E_TRUNCATED, VMT_E_DAMAGED.
+	 * Every call that returns 1 reads something.
+	 */
+	int (*read)(struct vmt_pt_reader *reader, struct vmt_pt_batch *batch);
+};
+
+extern const struct vmt_pt_engine vmt_pt_engine_scalar;
+
+/* The fastest that this CPU runs. It asks CPUID, which is slow in a guest: keep the answer. */
+const struct vmt_pt_engine *vmt_pt_engine_best(void);
+
+#endif
