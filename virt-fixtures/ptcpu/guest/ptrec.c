@@ -37,6 +37,7 @@
 #include <sys/io.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -281,7 +282,7 @@ static void create_vm(const struct options *o, struct vm *vm)
 }
 
 struct second {
-	int go; /* a byte written here starts it */
+	int socket; /* it writes a byte when it is ready, and starts when it can read one */
 	pid_t pid;
 };
 
@@ -294,25 +295,28 @@ static struct second start_second(const struct options *o)
 	int ends[2];
 	char byte;
 
-	if (pipe(ends))
-		die("pipe");
-	s.go = ends[1];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		die("socketpair");
+	s.socket = ends[0];
 	s.pid = fork();
-	if (s.pid)
+	if (s.pid) {
+		if (read(s.socket, &byte, 1) != 1)
+			die("second virtual machine");
 		return s;
+	}
 	CPU_ZERO(&cpus);
 	CPU_SET(1, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		die("sched_setaffinity");
 	create_vm(o, &vm);
-	if (read(ends[0], &byte, 1) == 1)
+	if (write(ends[1], "", 1) == 1 && read(ends[1], &byte, 1) == 1)
 		vm_run(&vm);
 	_exit(0);
 }
 
 static void run_vms(struct vm *vm, const struct second *second)
 {
-	if (second->pid > 0 && write(second->go, "", 1) != 1)
+	if (second->pid > 0 && write(second->socket, "", 1) != 1)
 		die("write");
 	vm_run(vm);
 }
