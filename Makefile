@@ -137,7 +137,7 @@ check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-mutation
 
 # The programs that read fixtures must notice each planted fault.
-MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o test_flow_vtt.o)
+MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o test_flow_vtt.o test_ptcpu.o)
 check-mutation: $(TEST_BIN)
 	@MUTATE_CC='$(CC) $(ALL_CFLAGS) -UVMT_VERSION' \
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
