@@ -19,9 +19,9 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #define WINDOW 64u
-#define STRIDE 8u	     /* rows copied at once; those behind the run are written over */
-#define REACH  (WINDOW + 32) /* bytes that a round may look at */
-#define ROOM   (WINDOW + STRIDE)
+#define STRIDE 8u		 /* rows copied at once; those behind the run are written over */
+#define REACH  (WINDOW + 32)	 /* bytes that a round may look at */
+#define ROOM   (WINDOW + STRIDE) /* and what skimming holds from before */
 
 _Static_assert(VMT_PT_BATCH_MIN > ROOM, "a batch holds a round");
 
@@ -313,18 +313,41 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 	return len;
 }
 
-/*
- * The same for skimming. Of the one-byte packets only a CYC counts while it is quiet, else the
- * first that is no PAD.
- */
+/* The cycles of short CYCs, whose bits are set, behind p. */
+TARGET INLINE uint64_t cycles_of(const uint8_t *p, uint64_t cycs)
+{
+	uint64_t sum = 0;
+
+	for (; cycs; cycs &= cycs - 1)
+		sum += p[__builtin_ctzll(cycs)] >> 3;
+	return sum;
+}
+
+/* Takes a run of one-byte packets where TNT and CYC are left out. */
+TARGET INLINE void skim_run(struct vmt_pt_skim *s, const struct masks *m, const uint8_t *p,
+			    unsigned int at, unsigned int run)
+{
+	const uint64_t in = _bzhi_u64(UINT64_MAX, run) << at;
+	const uint64_t cycs = m->cyc & in, tnts = in & ~(m->cyc | m->pad);
+
+	if (cycs) {
+		s->held = pt_add_sat(s->held, cycles_of(p, cycs));
+		s->holds = true;
+		s->ran = tnts > cycs; /* by the highest bit: they have none in common */
+	} else {
+		s->ran = s->ran || tnts;
+	}
+}
+
+/* The same for skimming. */
 TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
 {
 	const struct vmt_pt_reader start = *r;
 	struct vmt_pt_packet *out = batch->packets + batch->len;
 	const struct vmt_pt_packet *last = batch->packets + batch->max - ROOM;
 	const uint8_t *p = start.pos, *end = start.end - REACH;
+	struct vmt_pt_skim s = batch->state;
 	uint64_t last_ip = start.last_ip, passed = 0;
-	bool quiet = batch->quiet;
 	unsigned int len = 1;
 
 	while (p <= end && out <= last) {
@@ -332,25 +355,23 @@ TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 		unsigned int at = 0;
 
 		do {
-			const uint64_t wanted = (quiet ? ~m.single | m.cyc : ~m.pad) >> at;
-			unsigned int skip = wanted ? (unsigned int)__builtin_ctzll(wanted) : WINDOW;
-			uint64_t bit;
-			bool ran;
+			const uint64_t left_out =
+				s.quiet ? s.steady ? m.single : m.single & ~m.cyc : m.pad;
+			const uint64_t wanted = ~left_out >> at;
+			unsigned int run = wanted ? (unsigned int)__builtin_ctzll(wanted) : WINDOW;
 
-			skip = skip < WINDOW - at ? skip : WINDOW - at;
-			passed += skip;
-			at += skip;
+			run = run < WINDOW - at ? run : WINDOW - at;
+			skim_run(&s, &m, p, at, run);
+			passed += run;
+			at += run;
 			if (at >= WINDOW)
 				break;
-			len = take(p + at, out, &last_ip, batch->careful);
+			len = take(p + at, out + 2, &last_ip, batch->careful);
 			if (!len)
 				break;
 			at += len;
 			passed++;
-			bit = UINT64_C(1) << out->type;
-			ran = bit & PT_QUIET_SET;
-			out += !(quiet && ran);
-			quiet = ran || (quiet && bit & PT_QUIET_KEEP);
+			out = pt_skim_put(&s, out);
 		} while (at < WINDOW);
 		p += at;
 		if (!len)
@@ -358,7 +379,7 @@ TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 	}
 	batch->passed += passed;
 	batch->len = (size_t)(out - batch->packets);
-	batch->quiet = quiet;
+	batch->state = s;
 	r->pos = p;
 	r->last_ip = last_ip;
 	return len;
@@ -373,14 +394,14 @@ static int read_avx2(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
 	batch->len = 0;
 	batch->passed = 0;
 	batch->why = NULL;
-	while (status == 1 && batch->len < batch->max) {
+	while (status == 1 && batch->len + VMT_PT_BATCH_SPARE < batch->max) {
 		if (fits(r, batch) && (batch->skim ? rounds_skim(r, batch) : rounds_full(r, batch)))
 			continue;
 		if (batch->max - batch->len < ROOM && (size_t)(r->end - r->pos) >= REACH)
 			break;
 		status = pt_batch_one(r, batch);
 	}
-	return status;
+	return pt_batch_end(batch, status);
 }
 
 const struct vmt_pt_engine pt_engine_avx2 = { "AVX2", read_avx2 };

@@ -176,7 +176,7 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	int status = vmt_pt_next(r, &p, &why);
 	enum step step = STEP_ON;
 
-	d->batch.quiet = false;
+	d->batch.state = (struct vmt_pt_skim){ 0 };
 	if (status == VMT_E_TRUNCATED)
 		return STEP_MORE;
 	if (status != 1) {
@@ -309,7 +309,7 @@ static void drop_carry(struct vmt_pt_decoder *d)
 static void break_off(struct vmt_pt_decoder *d, const char *name)
 {
 	drop_carry(d);
-	d->batch.quiet = false;
+	d->batch.state = (struct vmt_pt_skim){ 0 };
 	d->reader.last_ip_known = false;
 	d->reader.block = VMT_PT_BLOCK_NONE;
 	if (d->in_psb)

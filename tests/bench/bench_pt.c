@@ -73,7 +73,7 @@ static bool sum_engine(const struct vmt_pt_engine *engine, const uint8_t *bytes,
 			counts[i % 4][p->type]++;
 			total += p->len;
 			payloads += p->payload;
-			ips += p->has_ip ? p->ip : 0;
+			ips += p->ip & (0 - (uint64_t)p->has_ip);
 		}
 	} while (status == 1);
 	for (unsigned int i = 0; i < VMT_PT_TYPE_COUNT; i++)
