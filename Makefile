@@ -34,7 +34,7 @@ ALL_LDFLAGS = $(SANFLAGS) $(COVFLAGS) $(LDFLAGS)
 
 # ---- archives: one a folder, in link order (users first) ----
 ARCHIVES := host/cli host/session host/capture host/probe host/domain decode/export decode/analyze \
-	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/pt decode/insn decode/kvm \
+	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/flow decode/pt decode/insn decode/kvm \
 	decode/ring decode/base vmx
 src = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/$(1)/*.c)))
 obj = $(patsubst %.c,$(O)/%.o,$(1))
@@ -83,6 +83,7 @@ $(filter %_zydis,$(TEST_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 $(FUZZ_BIN): $(O)/%: $(O)/%.o $(O)/tests/fuzz/driver.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/tests/fuzz/driver.o $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
+$(O)/tests/bench/bench_flow: PKG_LIBS += $(IPT_LIBS)
 $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
@@ -111,7 +112,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptfleet measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 

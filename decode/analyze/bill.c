@@ -22,6 +22,8 @@ struct open_exit { /* charged up to its beginning */
 struct vcpu {
 	uint32_t domain, vcpu, tid; /* UINT32_MAX, UINT32_MAX, 0: not known */
 	bool has_cursor, in_guest, lost;
+	bool pt_alone;	  /* the last entry or exit is known by Intel PT alone */
+	uint32_t cpu;	  /* of that; UINT32_MAX: not known */
 	uint64_t lost_at; /* earliest loss since the last entry or exit */
 	uint64_t first, cursor;
 	struct open_exit exit;
@@ -317,6 +319,20 @@ static void entry_event(const struct vmt_bill_set *set, struct vcpu *v, uint64_t
 
 /* ---- losses and the life of the domain ---- */
 
+/* Packets that are missing on a CPU hide what a vCPU did there, unless tracepoints told it. */
+static bool is_hidden(const struct vcpu *v, const struct vmt_event *e)
+{
+	if (e->source != VMT_SOURCE_PT)
+		return true;
+	return v->pt_alone && (!(e->has & VMT_HAS_CPU) || v->cpu == UINT32_MAX || v->cpu == e->cpu);
+}
+
+static void note_cpu(struct vcpu *v, const struct vmt_event *e)
+{
+	v->pt_alone = e->source == VMT_SOURCE_PT && !e->joined;
+	v->cpu = e->has & VMT_HAS_CPU ? e->cpu : UINT32_MAX;
+}
+
 static void lost(struct vmt_bill_set *set, const struct vmt_event *e)
 {
 	bool one = e->has & (VMT_HAS_VCPU | VMT_HAS_TID);
@@ -324,6 +340,8 @@ static void lost(struct vmt_bill_set *set, const struct vmt_event *e)
 	for (uint32_t i = 0; i < set->nr; i++) {
 		struct vcpu *v = &set->vcpus[i];
 
+		if (!is_hidden(v, e))
+			continue;
 		if (one && (e->has & VMT_HAS_TID) && e->tid && v->tid != e->tid)
 			continue;
 		if (one && (e->has & VMT_HAS_VCPU) && v->vcpu != e->vcpu)
@@ -416,6 +434,8 @@ bool vmt_bill_event(struct vmt_bill_set *set, const struct vmt_event *event,
 	case VMT_EVENT_ENTRY:
 		if (!find_or_add(set, event, &v))
 			return false;
+		if (v)
+			note_cpu(v, event);
 		if (v && timed && event->type == VMT_EVENT_EXIT)
 			exit_event(set, v, event, class);
 		else if (v && timed)

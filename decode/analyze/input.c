@@ -104,7 +104,7 @@ static int open_source(struct vmt_input *in, struct vmt_reader *reader, struct v
 	int64_t got;
 	int known;
 
-	if (in->options.pt)
+	if (in->options.pt && in->options.pt->is_bare)
 		return input_pt_open(in, reader, diag);
 	got = vmt_reader_peek(reader, sizeof(perf_magic), &head, diag);
 	if (got < 0)
@@ -170,6 +170,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
 		has_switches(in);
+	in->has_kvm_exit = in->has_kvm_exit || !strcmp(format.name, "kvm_exit");
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				    "memory is short");
@@ -236,7 +237,10 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 		return 0;
 	case VMT_ITEM_ROUND:
 		/* A mark concerns all threads of its domain. */
-		vmt_merge_relax(in->merge, in->options.by_thread && !in->nr_marks ? SLACK_NS : 0);
+		vmt_merge_relax(in->merge,
+				in->options.by_thread && !in->nr_marks && !input_aux_is_on(in)
+					? SLACK_NS
+					: 0);
 		vmt_merge_round(in->merge, input_on_rec, in);
 		return 0;
 	case VMT_ITEM_ANCHOR:
@@ -251,10 +255,14 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_END:
 		in->facts.closed = true;
 		return 0;
-	case VMT_ITEM_AUX:
 	case VMT_ITEM_VCPU_LINK:
+		input_aux_links(in, item);
+		return 0;
 	case VMT_ITEM_VCPU_TSC:
-		return 0; /* read by their own users */
+		input_aux_tsc(in, item);
+		return 0;
+	case VMT_ITEM_AUX:
+		return 0; /* read through the index */
 	}
 	return 0;
 }
@@ -336,10 +344,10 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 	in->ring = vmt_ring_set_new();
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
-	in->join = in->catalog ? vmt_join_new(in->catalog, input_event, in) : NULL;
+	in->join = in->catalog ? vmt_join_new(in->catalog, input_on_joined, in) : NULL;
 	if (in->join && options->types)
 		vmt_join_want(in->join, options->types);
-	if (!in->ring || !in->catalog || !in->merge || !in->join)
+	if (!in->ring || !in->catalog || !in->merge || !in->join || input_aux_open(in))
 		status = vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",
 				      "memory is short");
 	else
@@ -361,6 +369,7 @@ void vmt_input_close(struct vmt_input *in)
 	if (in->raw)
 		vmt_reader_close(in->raw);
 	vmt_pt_decoder_free(in->pt);
+	input_aux_close(in);
 	vmt_join_free(in->join);
 	vmt_merge_free(in->merge);
 	vmt_catalog_free(in->catalog);
@@ -398,6 +407,9 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 	vmt_merge_flush(in->merge, input_on_rec, in);
 	input_marks_until(in, UINT64_MAX);
 	vmt_join_flush(in->join);
+	status = input_aux_finish(in, diag);
+	if (status)
+		return status;
 	in->facts.late = vmt_merge_late(in->merge);
 	in->facts.unsent = vmt_join_counts(in->join).unsent;
 	settle_span(in);
@@ -431,6 +443,7 @@ struct vmt_ledger vmt_input_ledger(const struct vmt_input *in)
 	ledger.bytes_skipped += undecoded;
 	ledger.records_lost += in->records_lost;
 	ledger.overflows += in->overflows;
+	input_aux_ledger(in, &ledger);
 	return ledger;
 }
 

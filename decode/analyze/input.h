@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/analyze/fuse.h"
 #include "decode/base/diag.h"
 #include "decode/base/event.h"
 #include "decode/base/item.h"
@@ -60,10 +61,15 @@ struct vmt_input_facts {
 	struct vmt_input_loss losses[VMT_INPUT_LOSSES];
 	bool has_concealed; /* concealed is known */
 	bool concealed;	    /* a VM was named, and nothing in the PT stream shows VMX non-root */
+	bool has_pt;	    /* a capture with Intel PT beside its records */
+	bool has_join;	    /* kvm_exit and Intel PT are there of one CPU at least */
+	struct vmt_fuse_counts join;
+	uint64_t vmcs_moved; /* times that a VMCS was seen with another thread than before */
 };
 
-/* The input is the bare Intel PT stream of one CPU, and what it does not say itself. */
+/* What Intel PT does not say itself; in a capture it goes before what the file says. */
 struct vmt_input_pt {
+	bool is_bare; /* the input is the bare Intel PT stream of one CPU, no capture */
 	struct vmt_pt_cpu cpu;
 	struct vmt_pt_clock_params clock; /* tsc_hz 0: events have TSC, and no time in ns */
 	const struct vmt_pt_vm *vms;	  /* domain: index into names */
@@ -77,7 +83,7 @@ struct vmt_input_options {
 	double from, to;
 	bool percent;
 	size_t merge_recs;	       /* 0: default */
-	const struct vmt_input_pt *pt; /* NULL: a capture */
+	const struct vmt_input_pt *pt; /* NULL: nothing is said */
 	bool by_thread; /* emit keeps threads apart: events of others may come up to 1 ms early */
 	uint32_t types; /* 1u << enum vmt_event_type: others are counted only; 0: all */
 };

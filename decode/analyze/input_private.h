@@ -3,6 +3,7 @@
 #define VMT_ANALYZE_INPUT_PRIVATE_H
 
 #include "decode/analyze/input.h"
+#include "decode/analyze/pt_who.h"
 #include "decode/correlate/perf_clock.h"
 #include "decode/kvm/merge.h"
 #include "decode/perfdata/perfdata.h"
@@ -28,6 +29,9 @@ struct vmt_input {
 	struct vmt_perfdata *perf;
 	struct vmt_reader *raw; /* a bare PT stream */
 	struct vmt_pt_decoder *pt;
+	struct input_aux *aux; /* Intel PT beside tracepoints; NULL in a bare stream */
+	struct vmt_pt_who *who;
+	struct vmt_diag aux_diag;
 	struct vmt_ring_set *ring;
 	struct vmt_catalog *catalog;
 	struct vmt_merge *merge;
@@ -43,6 +47,7 @@ struct vmt_input {
 
 	struct input_mark marks[INPUT_MARKS_MAX]; /* by time */
 	size_t nr_marks;
+	bool has_kvm_exit; /* its format is there */
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;
@@ -79,6 +84,29 @@ void input_records(struct vmt_input *in, uint32_t stream, const uint8_t *bytes, 
 
 /* An event on its way out: window and host TSC. */
 void input_event(void *context, const struct vmt_event *event);
+
+/* A record's time is one of the input's. */
+void input_note_time(struct vmt_input *in, uint64_t time_ns);
+
+/* ---- input_aux.c ---- */
+int input_aux_open(struct vmt_input *in);
+void input_aux_close(struct vmt_input *in);
+bool input_aux_is_on(const struct vmt_input *in);
+/* A thread that is a vCPU (or, vcpu -1, a helper) of a domain. */
+void input_vcpu(struct vmt_input *in, uint32_t tid, uint32_t pid, uint32_t domain, int vcpu);
+void input_aux_links(struct vmt_input *in, const struct vmt_item *item);
+void input_aux_tsc(struct vmt_input *in, const struct vmt_item *item);
+/* Before the join gets a rec; 1: it is not to get it. */
+int input_aux_before(struct vmt_input *in, const struct vmt_rec *rec);
+void input_aux_after(struct vmt_input *in, const struct vmt_rec *rec);
+/* What the join hands out: context is the input. */
+void input_on_joined(void *context, const struct vmt_event *event);
+int input_aux_finish(struct vmt_input *in, struct vmt_diag *diag);
+/* Adds what of the trace could not be decoded. */
+void input_aux_ledger(const struct vmt_input *in, struct vmt_ledger *ledger);
+struct vmt_pt_counts input_aux_counts(const struct vmt_input *in);
+/* Adds a loss that a PT decoder told to the sums. */
+void input_pt_count_loss(struct vmt_input *in, const struct vmt_event *event);
 
 /* ---- input_pt.c ---- */
 /* Sets up for a bare PT stream, which takes the reader. */

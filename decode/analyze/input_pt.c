@@ -19,22 +19,6 @@ static uint64_t to_ns(uint64_t tsc, uint64_t hz)
 	return whole + tsc % hz * NS_PER_S / hz;
 }
 
-static void count_loss(struct vmt_input *in, const struct vmt_event *e)
-{
-	static const struct {
-		const char *event, *kind;
-	} rows[] = {
-		{ "overflow", "pt-overflow" },
-		{ "aux-gap", "pt-gap" },
-		{ "undecodable", "pt-undecodable" },
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (!strcmp(e->name, rows[i].event))
-			input_loss_count(in, rows[i].kind, 0,
-					 e->has & VMT_HAS_VALUE ? (uint64_t)e->value : 0);
-}
-
 static void on_event(void *context, const struct vmt_event *event)
 {
 	struct vmt_input *in = context;
@@ -54,7 +38,7 @@ static void on_event(void *context, const struct vmt_event *event)
 		e.has |= VMT_HAS_DURATION;
 	}
 	if (e.type == VMT_EVENT_LOSS)
-		count_loss(in, &e);
+		input_pt_count_loss(in, &e);
 	input_event(in, &e);
 }
 

@@ -9,10 +9,12 @@ void input_on_rec(void *context, const struct vmt_rec *rec)
 
 	if (in->nr_marks)
 		input_marks_until(in, rec->time_ns);
-	vmt_join_push(in->join, rec);
+	if (!input_aux_before(in, rec))
+		vmt_join_push(in->join, rec);
+	input_aux_after(in, rec);
 }
 
-static void note_time(struct vmt_input *in, uint64_t time_ns)
+void input_note_time(struct vmt_input *in, uint64_t time_ns)
 {
 	if (!in->has_first || time_ns < in->first_ns)
 		in->first_ns = time_ns;
@@ -52,7 +54,7 @@ static void take(struct vmt_input *in, uint32_t stream, struct vmt_rec *rec)
 	if (rec->kind == VMT_REC_LOST && !rec->time_ns)
 		rec->flags &= (uint8_t)~VMT_REC_HAS_TIME; /* perf writes such with an id of zeros */
 	if (rec->flags & VMT_REC_HAS_TIME)
-		note_time(in, rec->time_ns);
+		input_note_time(in, rec->time_ns);
 	else
 		rec->time_ns = in->last_ns; /* as near as the stream tells */
 	if (rec->kind == VMT_REC_LOST)
@@ -122,7 +124,7 @@ static size_t take_samples(struct vmt_input *in, uint32_t stream, const uint8_t 
 			in->undecoded_bytes += (uint64_t)size;
 			continue;
 		}
-		note_time(in, rec->time_ns);
+		input_note_time(in, rec->time_ns);
 		last = last_of_ring(in, stream, rec);
 		if (last)
 			*last = rec->time_ns;

@@ -74,7 +74,7 @@ static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t in
 
 		nr++;
 		if (tid && tid <= INT32_MAX && id <= INT32_MAX)
-			vmt_join_thread(in->join, (uint32_t)tid, index, (int)id);
+			input_vcpu(in, (uint32_t)tid, info->pid, index, (int)id);
 	}
 	if (nr > info->nr_vcpus)
 		info->nr_vcpus = nr;
@@ -83,7 +83,7 @@ static void take_threads(struct vmt_input *in, const json_t *domain, uint32_t in
 		uint64_t tid = number(json_object_get(entry, "tid"));
 
 		if (tid && tid <= INT32_MAX)
-			vmt_join_thread(in->join, (uint32_t)tid, index, -1);
+			input_vcpu(in, (uint32_t)tid, info->pid, index, -1);
 	}
 }
 

@@ -87,6 +87,12 @@ static const struct loss_row {
 	{ "pt-undecodable", true, "a stretch of the processor trace is no PT packet.",
 	  "Say the processor with --cpu-id, whose errata may be the cause, and look at the place "
 	  "with decode pt." },
+	{ "aux-truncated", true, "a buffer of the processor trace was full, and tracing stopped.",
+	  "Record with a larger AUX buffer (perf record -m ,64M), or less of the machine." },
+	{ "aux-partial", true, "the processor trace has gaps where a guest ran untraced.",
+	  "kvm_intel pt_mode=0 traces guests together with the host." },
+	{ "aux-collision", true, "another user of the trace hardware disturbed the recording.",
+	  "Record the processor trace with one tool at a time." },
 	{ "throttled", true, "the kernel throttled the recording.",
 	  "Raise kernel.perf_event_max_sample_rate." },
 	{ "size-limit", false, "the capture reached its size limit and ended there.",
@@ -233,6 +239,27 @@ bool vmt_rule_concealed(const struct vmt_verdict_facts *f, unsigned int nth,
 	return true;
 }
 
+/* Intel PT without any sign of a virtual machine. */
+static bool tell_pt(const struct vmt_report *r, struct vmt_verdict *out)
+{
+	char bytes[28];
+
+	if (!r->facts->has_pt || r->entries)
+		return false;
+	out->severity = VMT_SEVERITY_NOTE;
+	snprintf(out->text, sizeof(out->text),
+		 "Intel PT is in the capture, and no virtual machine in it.");
+	snprintf(out->evidence, sizeof(out->evidence),
+		 "no VM entry or exit in %s bytes of the file",
+		 vmt_verdict_number(bytes, sizeof(bytes), r->ledger.bytes_decoded));
+	snprintf(out->remedy, sizeof(out->remedy), "%s",
+		 r->concealed ? "A machine ran and conceals it (kvm_intel pt_mode=1): record with "
+				"-e 'kvm:*' too, or with pt_mode=0."
+			      : "If one ran while it was recorded: trace all CPUs (perf record -a "
+				"-e intel_pt//), and look whether kvm_intel has pt_mode=0.");
+	return true;
+}
+
 bool vmt_rule_nothing(const struct vmt_verdict_facts *f, unsigned int nth, struct vmt_verdict *out,
 		      double *score)
 {
@@ -256,6 +283,8 @@ bool vmt_rule_nothing(const struct vmt_verdict_facts *f, unsigned int nth, struc
 			 f->vmm_name);
 		return true;
 	}
+	if (tell_pt(r, out))
+		return true;
 	snprintf(out->text, sizeof(out->text), "No VM exit is in the capture.");
 	snprintf(out->evidence, sizeof(out->evidence), "%llu entries, %llu events in %.3f s",
 		 U(r->entries), U(r->records), f->seconds);

@@ -101,6 +101,7 @@ struct vmt_event {
 	struct vmt_host_ns time;
 	struct vmt_host_tsc host_tsc;
 	uint64_t host_tsc_error; /* the true TSC lies within +- this many units */
+	uint64_t host_tsc_low;	 /* source PT: nor is it below */
 	uint32_t cpu;		 /* host CPU */
 	uint32_t pid, tid;	 /* host process and thread; tid 0 when unknown */
 	uint32_t domain;	 /* index into the session's domains */
@@ -118,6 +119,7 @@ struct vmt_event {
 	uint64_t guest_rip;
 	uint64_t guest_cr3;
 	uint8_t cpl;
+	bool joined;	    /* ENTRY, EXIT: source PT, and a tracepoint told of it too */
 	bool nested;	    /* from L2 */
 	bool failed_entry;  /* EXIT only: the entry failed, no guest instruction ran */
 	bool concealed_rip; /* protected guest (SEV-ES, TDX): RIP is not visible to the host */

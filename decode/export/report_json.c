@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "decode/base/key.h"
+#include "decode/export/join.h"
 #include "decode/export/json.h"
 #include "decode/export/names.h"
 #include "decode/export/report_export.h"
@@ -139,6 +140,17 @@ static void write_verdict(struct vmt_json *j, const struct vmt_verdict *v)
 	vmt_json_close(j, '}');
 }
 
+static void write_join(struct vmt_json *j, const struct vmt_input_facts *f)
+{
+	if (!f->has_join) {
+		vmt_json_text(j, "join", NULL);
+		return;
+	}
+	vmt_json_open(j, "join", '{');
+	vmt_json_join(j, f);
+	vmt_json_close(j, '}');
+}
+
 static void write_head(struct vmt_json *j, const struct vmt_report *r)
 {
 	const struct vmt_input_facts *f = r->facts;
@@ -159,6 +171,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_bool(j, "concealed", r->concealed_known, r->concealed);
 	vmt_json_bool(j, "has_switches", true, f->has_switches);
 	vmt_json_number(j, "late_records", true, f->late);
+	write_join(j, f);
 	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
 	vmt_json_number(j, "events_unbilled", true, r->events_unbilled);

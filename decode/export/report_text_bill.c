@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decode/export/join.h"
 #include "decode/export/names.h"
 
 #define PARTS	    8u
@@ -157,7 +158,7 @@ void vmt_text_bill(const struct vmt_page *page, const struct vmt_report *r)
 /* ---- how far to trust it ---- */
 
 struct text {
-	char bytes[900];
+	char bytes[1400];
 	size_t at;
 };
 
@@ -174,7 +175,7 @@ static void add(struct text *t, const char *before, uint64_t n, const char *afte
 
 static void say(struct text *t, const char *sentence)
 {
-	if (t->at < sizeof(t->bytes) - 160)
+	if (t->at < sizeof(t->bytes) - 400)
 		t->at += (size_t)snprintf(t->bytes + t->at, sizeof(t->bytes) - t->at, "%s",
 					  sentence);
 }
@@ -217,6 +218,19 @@ static void add_losses(struct text *t, const struct vmt_report *r)
 		say(t, "The capture is cut off at its end. ");
 }
 
+static void add_join(struct text *t, const struct vmt_input_facts *f)
+{
+	char join[320];
+
+	if (f->has_pt && f->has_concealed && f->concealed)
+		say(t, "Intel PT shows no virtual machine though one ran: it is concealed, and "
+		       "exits are known by tracepoints alone. ");
+	if (f->has_join) {
+		say(t, vmt_join_text(join, sizeof(join), f));
+		say(t, " ");
+	}
+}
+
 void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 {
 	struct text t = { .at = 0 };
@@ -242,6 +256,7 @@ void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 		    "is the time of HLT exits. ");
 	if (r->facts->late)
 		add(&t, "", r->facts->late, " records came out of order. ");
+	add_join(&t, r->facts);
 	if (r->rows_dropped)
 		add(&t, "", r->rows_dropped, " exits stand in rows without key: too many keys. ");
 	if (r->events_unbilled)

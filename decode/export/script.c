@@ -71,3 +71,9 @@ void vmt_script_event(struct vmt_script *script, const struct vmt_event *event)
 		break;
 	}
 }
+
+void vmt_script_end(struct vmt_script *script)
+{
+	if (script->format == VMT_SCRIPT_JSON && script->facts->has_join)
+		vmt_script_json_end(script);
+}

@@ -38,11 +38,14 @@ struct vmt_script {
 /* Writes the header. facts: what the head of the input says; they must outlive the script. */
 void vmt_script_begin(struct vmt_script *script);
 void vmt_script_event(struct vmt_script *script, const struct vmt_event *event);
+/* JSON: a line of type join when Intel PT and tracepoints were joined. */
+void vmt_script_end(struct vmt_script *script);
 
 /* ---- the formats; event types are filtered by vmt_script_event ---- */
 void vmt_script_text_event(struct vmt_script *script, const struct vmt_event *event);
 void vmt_script_json_begin(struct vmt_script *script);
 void vmt_script_json_event(struct vmt_script *script, const struct vmt_event *event);
+void vmt_script_json_end(struct vmt_script *script);
 void vmt_script_csv_begin(struct vmt_script *script);
 void vmt_script_csv_event(struct vmt_script *script, const struct vmt_event *event);
 

@@ -7,6 +7,7 @@
 #include "decode/export/script.h"
 
 #include "decode/base/key.h"
+#include "decode/export/join.h"
 #include "decode/export/json.h"
 #include "decode/export/names.h"
 
@@ -263,6 +264,17 @@ void vmt_script_json_begin(struct vmt_script *script)
 		vmt_json_close(&j, '}');
 	}
 	vmt_json_close(&j, ']');
+	vmt_json_close(&j, '}');
+	vmt_out_char(script->out, '\n');
+}
+
+void vmt_script_json_end(struct vmt_script *script)
+{
+	struct vmt_json j = { .out = script->out };
+
+	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "join");
+	vmt_json_join(&j, script->facts);
 	vmt_json_close(&j, '}');
 	vmt_out_char(script->out, '\n');
 }

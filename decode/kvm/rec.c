@@ -17,6 +17,7 @@
 #define FORMATS_MAX	  4096
 #define COMMON_PID_OFFSET 4
 #define NO_CATALOG	  0xffff
+#define AUX_FLAGS_LOST	  (VMT_RING_AUX_TRUNCATED | VMT_RING_AUX_PARTIAL | VMT_RING_AUX_COLLISION)
 
 _Static_assert(sizeof(struct vmt_rec) == 88, "the merge counts on 88 bytes a rec");
 
@@ -323,6 +324,18 @@ static int decode_lost(const struct vmt_ring_record *r, enum vmt_lost_cause caus
 	return 1;
 }
 
+/* PERF_RECORD_AUX: u64 offset, size, flags; of interest when trace was lost. */
+static int decode_aux(const struct vmt_ring_record *r, struct vmt_rec *out)
+{
+	struct vmt_ring_aux aux;
+
+	if (!vmt_ring_aux_of(r, &aux))
+		return VMT_E_DAMAGED;
+	out->kind = VMT_REC_AUX_LOST;
+	out->u.any.first = aux.flags & AUX_FLAGS_LOST;
+	return out->u.any.first != 0;
+}
+
 int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_record *record,
 		   struct vmt_rec *out)
 {
@@ -337,6 +350,11 @@ int vmt_rec_decode(const struct vmt_catalog *catalog, const struct vmt_ring_reco
 		if (record->misc & VMT_RING_MISC_SWITCH_OUT_PREEMPT)
 			out->flags |= VMT_REC_PREEMPTED;
 		return 1;
+	case VMT_RING_ITRACE_START:
+		out->kind = VMT_REC_ITRACE_START;
+		return vmt_ring_task_of(record, &out->pid, &out->tid) ? 1 : VMT_E_DAMAGED;
+	case VMT_RING_AUX:
+		return decode_aux(record, out);
 	case VMT_RING_LOST:
 		return decode_lost(record, VMT_LOST_RECORDS, out);
 	case VMT_RING_LOST_SAMPLES:

@@ -18,7 +18,9 @@ enum vmt_rec_kind {
 	/* from the ring itself */
 	VMT_REC_SWITCH_IN,
 	VMT_REC_SWITCH_OUT,
-	VMT_REC_LOST, /* u.lost */
+	VMT_REC_ITRACE_START, /* the thread has the CPU while Intel PT begins */
+	VMT_REC_AUX_LOST,     /* trace is missing: u.any.first = PERF_AUX_FLAG_* */
+	VMT_REC_LOST,	      /* u.lost */
 	/* tracepoints: one enumerator a name in the table of rec.c */
 	VMT_REC_KVM_ENTRY,
 	VMT_REC_KVM_EXIT,

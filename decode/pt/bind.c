@@ -278,6 +278,8 @@ static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		if (has_arrived(d))
 			pt_settle(d, NULL);
 		pt_note_cfe(d, p, waits);
+		if (p->kind == VMT_PT_CFE_RSM)
+			d->pending |= PT_PEND_RSM;
 		break;
 	default:
 		pt_settle(d, NULL);
@@ -360,4 +362,19 @@ void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	}
 	pt_time(d, p);
 	handlers[p->type](d, p);
+}
+
+bool pt_branches_are_plain(const struct vmt_pt_decoder *d)
+{
+	return !d->pending && !d->in_psb && !d->options.pebs &&
+	       d->reader.block == VMT_PT_BLOCK_NONE;
+}
+
+void pt_take_branches(struct vmt_pt_decoder *d, size_t packets)
+{
+	const struct vmt_pt_packet branch = { .type = VMT_PT_TNT };
+
+	d->counts.packets += packets;
+	pt_time(d, &branch);
+	ran(d);
 }

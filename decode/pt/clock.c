@@ -257,6 +257,7 @@ struct vmt_pt_time vmt_pt_clock_tell(struct vmt_pt_clock *clock, const struct vm
 	if (clock->told < stamp->tsc)
 		clock->told = stamp->tsc;
 	t.tsc.host_tsc = clock->told;
+	t.low = stamp->low < clock->told ? stamp->low : clock->told;
 	if (stamp->closed) {
 		below = apart(clock->told, stamp->low);
 		above = apart(clock->told, stamp->high);

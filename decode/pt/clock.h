@@ -43,6 +43,7 @@ struct vmt_pt_time {
 	bool known;
 	struct vmt_host_tsc tsc;
 	uint64_t error; /* host TSC units; VMT_PT_NO_BOUND */
+	uint64_t low;	/* the true value is not below */
 };
 
 /* When a packet happened: not before low, not after high once it is closed. */

@@ -18,6 +18,8 @@ struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *o
 	if (!d)
 		return NULL;
 	d->options = *options;
+	if (!d->options.packet_context)
+		d->options.packet_context = options->context;
 	if (d->options.nr_vms > VMT_PT_VMS_MAX)
 		d->options.nr_vms = VMT_PT_VMS_MAX;
 	d->event_trace = options->event_trace;
@@ -60,7 +62,8 @@ static void skip_begin(struct vmt_pt_decoder *d, uint64_t offset, const char *wh
 static void skip_end(struct vmt_pt_decoder *d)
 {
 	if (d->skip_len && d->options.skipped)
-		d->options.skipped(d->options.context, d->skip_offset, d->skip_len, d->skip_why);
+		d->options.skipped(d->options.packet_context, d->skip_offset, d->skip_len,
+				   d->skip_why);
 }
 
 /* A few bytes that an erratum spoils: nothing else is lost. */
@@ -160,7 +163,7 @@ static void give(struct vmt_pt_decoder *d, uint64_t offset, const uint8_t *at,
 		 const struct vmt_pt_packet *p)
 {
 	if (d->options.packet)
-		d->options.packet(d->options.context, offset, at, p);
+		d->options.packet(d->options.packet_context, offset, at, p);
 	pt_take(d, p);
 }
 
@@ -215,6 +218,18 @@ static enum step take_many(struct vmt_pt_decoder *d, bool final)
 	return status == 1 || r->pos == r->end ? STEP_ON : take_one(d, final);
 }
 
+static void take_branches(struct vmt_pt_decoder *d, const uint8_t *limit)
+{
+	struct vmt_pt_reader *r = &d->reader;
+	const uint8_t *at = r->pos;
+	size_t packets = d->options.branches(d->options.packet_context,
+					     d->offset + (uint64_t)(at - r->begin), r, limit);
+
+	d->ledger.bytes_decoded += (uint64_t)(r->pos - at);
+	if (packets)
+		pt_take_branches(d, packets);
+}
+
 /* Goes to the next PSB; more: it may begin in the bytes that are left. */
 static enum step sync_one(struct vmt_pt_decoder *d, bool final)
 {
@@ -250,10 +265,16 @@ static size_t decode(struct vmt_pt_decoder *d, const uint8_t *bytes, size_t len,
 
 	r->begin = r->pos = bytes;
 	r->end = bytes + len;
-	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit)
-		step = d->syncing     ? sync_one(d, final)
-		       : limit == len ? take_many(d, final)
-				      : take_one(d, final);
+	while (step == STEP_ON && (size_t)(r->pos - bytes) < limit) {
+		if (d->options.branches && !d->syncing && pt_branches_are_plain(d)) {
+			take_branches(d, bytes + limit);
+			if ((size_t)(r->pos - bytes) >= limit)
+				break;
+		}
+		step = d->syncing			      ? sync_one(d, final)
+		       : limit == len && !d->options.branches ? take_many(d, final)
+							      : take_one(d, final);
+	}
 	done = (size_t)(r->pos - bytes);
 	d->offset += done;
 	r->begin = r->pos = r->end = NULL;
@@ -335,6 +356,11 @@ void vmt_pt_decoder_end(struct vmt_pt_decoder *d)
 		pt_psb_end(d);
 	pt_settle(d, NULL);
 	pt_queue_end(d);
+}
+
+const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *d)
+{
+	return &d->clock;
 }
 
 struct vmt_pt_counts vmt_pt_decoder_counts(const struct vmt_pt_decoder *d)

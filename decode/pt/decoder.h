@@ -46,7 +46,15 @@ struct vmt_pt_decoder_options {
 	void (*skipped)(void *context, uint64_t offset, uint64_t len, const char *why);
 	/* Every PEBS record, with where the CPU was at its BEP; may be NULL. */
 	void (*pebs)(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode);
+	/*
+	 * Takes packets that stand at the reader and begin before limit, as long as they are plain
+	 * TNT, TIP and PAD, instead of packet(): the reader stands behind the last of them. Returns
+	 * how many. May be NULL. Called where such packets mean nothing to VM events.
+	 */
+	size_t (*branches)(void *context, uint64_t offset, struct vmt_pt_reader *reader,
+			   const uint8_t *limit);
 	void *context;
+	void *packet_context; /* of packet, skipped and branches; NULL: context is theirs too */
 };
 
 struct vmt_pt_decoder;
@@ -65,6 +73,9 @@ void vmt_pt_decoder_gap(struct vmt_pt_decoder *decoder);
 void vmt_pt_decoder_seek(struct vmt_pt_decoder *decoder);
 /* The end: an unfinished packet is truncated, an open exit goes out without a duration. */
 void vmt_pt_decoder_end(struct vmt_pt_decoder *decoder);
+
+/* The clock as of the last packet whose meaning was taken; lives as long as the decoder. */
+const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *decoder);
 
 struct vmt_pt_counts {
 	uint64_t packets, entries, exits, failed_entries, gaps, overflows, resyncs;

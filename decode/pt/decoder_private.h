@@ -29,6 +29,7 @@ enum pt_pending {
 	PT_PEND_ENABLE = 1u << 11,    /* a first PSB+ in a guest: TIP.PGE is its entry */
 	PT_PEND_VMCS = 1u << 13,      /* VMCS behind the FUP or CFE of what may be an exit */
 	PT_PEND_OFF = 1u << 14,	      /* TIP.PGD behind LEARNT: the guest may run untraced */
+	PT_PEND_RSM = 1u << 15,	      /* CFE.RSM: an entry behind it may return to root operation */
 	PT_PEND_LEARNT = 1u << 12,    /* a PIP behind a loss: it may be an entry's */
 };
 
@@ -49,6 +50,7 @@ struct pt_evd {
 struct pt_transition {
 	bool cfe;      /* a CFE says so */
 	bool pip;      /* NR changed */
+	bool returns;  /* entry: from SMM, and it is not known to where */
 	bool fup;      /* exit: a FUP stands before it */
 	bool wants_ip; /* the next FUP that binds to a CFE is the guest's RIP */
 	bool failed;   /* an entry that failed, by its reason */
@@ -142,6 +144,10 @@ struct vmt_pt_decoder {
 
 /* ---- bind.c: one packet ---- */
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
+/* Whether TNT and TIP packets mean nothing but that the CPU runs. */
+bool pt_branches_are_plain(const struct vmt_pt_decoder *d);
+/* Some of them were taken elsewhere. */
+void pt_take_branches(struct vmt_pt_decoder *d, size_t packets);
 /* Feeds the clock and closes what waited for a bound. */
 void pt_time(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet);
 /* Closes whatever is under way; tip: the TIP, TIP.PGE or TIP.PGD that does it, or NULL. */

@@ -71,6 +71,7 @@ static void tell(struct vmt_pt_decoder *d, struct pt_slot *s)
 	if (t.known) {
 		s->event.host_tsc = t.tsc;
 		s->event.host_tsc_error = t.error;
+		s->event.host_tsc_low = t.low;
 		s->event.has |= VMT_HAS_HOST_TSC;
 	}
 	s->told = true;

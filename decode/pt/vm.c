@@ -251,6 +251,8 @@ void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 			return;
 		}
 		finish_entry(d, NULL);
+	} else if (entry && d->entry.returns) {
+		d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	} else if (entry) {
 		finish_entry(d, tip);
 	}
@@ -336,6 +338,7 @@ static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_vm_settle(d, NULL);
 	if (d->pending & PT_PEND_ENTRY) {
 		restamp(d, &d->entry);
+		d->entry.returns = false;
 	} else if (d->mode == VMT_PT_MODE_UNKNOWN ||
 		   (d->mode == VMT_PT_MODE_ROOT && entry_is_concealed(d))) {
 		pt_vm_learn(d, VMT_PT_MODE_NONROOT);
@@ -448,6 +451,7 @@ void pt_vm_entry_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, bo
 	if (d->mode != VMT_PT_MODE_NONROOT && !d->outside)
 		d->root_ran = true;
 	begin_entry(d);
+	d->entry.returns = d->pending & PT_PEND_RSM;
 	d->entry.cfe = true;
 	d->entry.wants_ip = wants_ip;
 }

@@ -96,20 +96,16 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 
 	memset(feed, 0, sizeof(*feed));
 	feed->cli = cli;
-	if (cli->pt.given && !cli->pt.raw && !cli->pt.hex) {
-		vmt_diag_printf(&diag, VMT_E_USAGE, 0, "--pt-raw says that the input is one",
-				"%s is for bare PT streams", cli->pt.given);
-		return vmt_cli_fail(&diag);
-	}
 	err = open_all(feed, &kallsyms, &diag);
 	if (kallsyms)
 		vmt_reader_close(kallsyms);
 	return err ? vmt_cli_fail(&diag) : VMT_STATUS_OK;
 }
 
-static struct vmt_input_pt bare_stream(const struct vmt_pt_cli *pt)
+static struct vmt_input_pt pt_of(const struct vmt_pt_cli *pt)
 {
 	struct vmt_input_pt in = {
+		.is_bare = pt->raw,
 		.cpu = pt->cpu,
 		.clock = pt->clock,
 		.vms = pt->vms,
@@ -128,10 +124,8 @@ int vmt_feed_input(struct vmt_feed *feed)
 	struct vmt_input_options options = cli->window;
 	struct vmt_diag diag = { 0 };
 
-	if (cli->pt.raw) {
-		feed->pt = bare_stream(&cli->pt);
-		options.pt = &feed->pt;
-	}
+	feed->pt = pt_of(&cli->pt);
+	options.pt = &feed->pt;
 	/* What is left out by type is not looked at by time, domain and vCPU. */
 	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&
 	    !cli->vcpu_list) {
@@ -284,6 +278,18 @@ static int check_vcpus(const struct vmt_feed *feed)
 	return vmt_cli_fail(&diag);
 }
 
+static int check_pt(const struct vmt_feed *feed)
+{
+	const struct vmt_pt_cli *pt = &feed->cli->pt;
+	struct vmt_diag diag = { 0 };
+
+	if (!pt->given || pt->raw || vmt_input_facts(feed->input)->has_pt)
+		return VMT_STATUS_OK;
+	vmt_diag_printf(&diag, VMT_E_USAGE, 0, "a bare PT stream needs --pt-raw",
+			"%s is for Intel PT, and the input has none", pt->given);
+	return vmt_cli_fail(&diag);
+}
+
 static int check_domains(const struct vmt_feed *feed)
 {
 	const struct vmt_input_facts *facts = vmt_input_facts(feed->input);
@@ -315,7 +321,9 @@ int vmt_feed_run(struct vmt_feed *feed, vmt_event_fn *emit, void *context)
 	if (vmt_input_run(feed->input, take, feed, &diag))
 		return vmt_cli_fail(&diag);
 	feed->seen += vmt_input_facts(feed->input)->unsent;
-	status = check_domains(feed);
+	status = check_pt(feed);
+	if (!status)
+		status = check_domains(feed);
 	if (!status)
 		status = check_pids(feed);
 	return status ? status : check_vcpus(feed);

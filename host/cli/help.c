@@ -34,7 +34,8 @@ static void option_line(const struct vmt_option_row *row)
 
 	n = snprintf(left, sizeof(left), "  %c%c%s --%s%s%s", row->letter ? '-' : ' ',
 		     row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
-		     row->argument ? " " : "", row->argument ? row->argument : "");
+		     row->argument && *row->argument != '[' ? " " : "",
+		     row->argument ? row->argument : "");
 	printf("%s", left);
 	if (n >= HELP_COLUMN - 1)
 		printf("\n%*s", HELP_COLUMN, "");

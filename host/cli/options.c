@@ -273,6 +273,16 @@ static const struct vmt_option_row rows[] = {
 	  AT(pt.has_only_cpu), NULL },
 	{ "block", 0, "CONTEXT", "PEBS block that is open at the start: none, blk4, blk8",
 	  "none blk4 blk8", CUSTOM(vmt_pt_read_block) },
+	{ "flow", 0, "[=WHAT]",
+	  "the instructions that ran, one a line: insn (default), block, or call with depth and "
+	  "time",
+	  "insn block call", CUSTOM(vmt_pt_read_flow) },
+	{ "elf", 0, "FILE[@ADDR][,...]",
+	  "code for --flow (repeatable): executable segments of an ELF file, whose first byte lies "
+	  "at ADDR",
+	  "@file", CUSTOM(vmt_pt_read_elf) },
+	{ "raw", 0, "FILE@ADDR[,...]", "code for --flow (repeatable): the bytes of a file at ADDR",
+	  "@file", CUSTOM(vmt_pt_read_raw) },
 	{ "cpu-id", 0, "F/M/S", "processor, as 6/0x55/4: chooses the errata", NULL,
 	  CUSTOM(vmt_pt_read_cpu_id) },
 	{ "vm", 0, "VMCS,offset=N,...",

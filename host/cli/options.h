@@ -22,7 +22,7 @@ enum vmt_option_kind {
 struct vmt_option_row {
 	const char *name;     /* long name without dashes */
 	char letter;	      /* 0: none */
-	const char *argument; /* NULL: takes none */
+	const char *argument; /* NULL: takes none; "[=WORD]": may have one, behind = alone */
 	const char *help;     /* one line without a full stop */
 	const char *words;    /* completion: "text json csv", "@file", "@domain", NULL */
 	enum vmt_option_kind kind;

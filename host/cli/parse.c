@@ -220,7 +220,7 @@ static int option(struct scan *s, char **argv, int *i, int argc)
 		snprintf(what, sizeof(what), "--%s takes no value", row->name);
 		return vmt_cli_usage(s->cli, what, NULL);
 	}
-	if (row->argument && !value) {
+	if (row->argument && *row->argument != '[' && !value) {
 		if (*i + 1 >= argc) {
 			snprintf(what, sizeof(what), "--%s needs %s", row->name, row->argument);
 			return vmt_cli_usage(s->cli, what, row->help);

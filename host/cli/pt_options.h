@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/export/pt_flow.h"
+#include "decode/flow/image.h"
 #include "decode/pt/clock.h"
 #include "decode/pt/decoder.h"
 #include "decode/pt/errata.h"
@@ -14,6 +16,18 @@ struct vmt_cli;
 
 #define VMT_PT_NAME_MAX 64
 #define VMT_CLI_VMS_MAX 64
+
+#define VMT_CLI_CODES_MAX     64
+#define VMT_CLI_CODE_PATH_MAX 4096
+
+/* Code for the flow: --elf and --raw. */
+struct vmt_pt_code {
+	const char *path; /* path_len bytes of the argument */
+	size_t path_len;  /* below VMT_CLI_CODE_PATH_MAX */
+	bool is_elf, has_addr;
+	uint64_t addr, from;
+	struct vmt_image_space space;
+};
 
 /* What the command line says about a PT stream that does not say it itself. */
 struct vmt_pt_cli {
@@ -29,6 +43,10 @@ struct vmt_pt_cli {
 	struct vmt_pt_vm vms[VMT_CLI_VMS_MAX]; /* domain: index into names */
 	size_t nr_names;
 	char names[VMT_CLI_VMS_MAX][VMT_PT_NAME_MAX];
+	bool has_flow;
+	enum vmt_flow_detail flow; /* --flow */
+	size_t nr_codes;
+	struct vmt_pt_code codes[VMT_CLI_CODES_MAX];
 	const char *given; /* an option that only a bare stream has a use for, NULL: none */
 };
 
@@ -45,6 +63,9 @@ bool vmt_pt_read_vm(struct vmt_cli *cli, const char *value, const char **why);
 bool vmt_pt_read_mtc_freq(struct vmt_cli *cli, const char *value, const char **why);
 bool vmt_pt_read_nom_ratio(struct vmt_cli *cli, const char *value, const char **why);
 bool vmt_pt_read_tsc_hz(struct vmt_cli *cli, const char *value, const char **why);
+bool vmt_pt_read_flow(struct vmt_cli *cli, const char *value, const char **why);
+bool vmt_pt_read_elf(struct vmt_cli *cli, const char *value, const char **why);
+bool vmt_pt_read_raw(struct vmt_cli *cli, const char *value, const char **why);
 bool vmt_pt_read_cpuid_15h(struct vmt_cli *cli, const char *value, const char **why);
 
 #endif

@@ -113,8 +113,14 @@ int vmt_decode_pt(struct vmt_feed *feed)
 				      .format = (enum vmt_script_format)feed->cli->format };
 	struct vmt_diag diag = { 0 };
 	struct vmt_ledger ledger = { 0 };
-	int err = pt->hex || pt->raw ? decode_bare(feed, &lines, &ledger, &diag)
-				     : vmt_decode_pt_file(feed, &lines, &ledger, &diag);
+	int err;
+
+	if (pt->has_flow)
+		return vmt_decode_flow(feed);
+	if (pt->nr_codes)
+		return vmt_cli_usage(feed->cli, "--elf and --raw name code for --flow", NULL);
+	err = pt->hex || pt->raw ? decode_bare(feed, &lines, &ledger, &diag)
+				 : vmt_decode_pt_file(feed, &lines, &ledger, &diag);
 
 	if (err)
 		return vmt_cli_fail(&diag);

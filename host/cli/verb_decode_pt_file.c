@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decode/analyze/pt_pieces.h"
+#include "decode/export/pt_pebs.h"
 #include "decode/io/diagf.h"
 #include "host/cli/decode.h"
 #include "host/cli/items.h"
@@ -160,7 +161,7 @@ static int none_found(const struct vmt_feed *feed, const struct vmt_aux_index *i
 		      struct vmt_diag *diag)
 {
 	if (!index->nr_areas)
-		return vmt_diag_set(diag, VMT_E_NOT_FOUND, "the file holds no Intel PT",
+		return vmt_diag_set(diag, VMT_E_UNSUPPORTED, "the file holds no Intel PT",
 				    "perf record -e intel_pt// records it; --pt-raw says that the "
 				    "file is a bare stream");
 	return vmt_diag_printf(diag, VMT_E_NOT_FOUND, 0,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode/analyze/reorder.h"
+#include "decode/export/join.h"
 #include "decode/export/names.h"
 #include "decode/export/script.h"
 #include "host/cli/feed.h"
@@ -41,12 +42,16 @@ static void take(void *context, const struct vmt_event *event)
 
 static int run_all(struct vmt_feed *feed, struct writer *w)
 {
-	char text[120];
+	char text[120], join[320];
 	int status;
 
 	status = vmt_feed_run(feed, take, w);
 	begin(w);
 	vmt_reorder_flush(w->reorder);
+	vmt_script_end(&w->script);
+	if (feed->cli->verbose && w->script.format == VMT_SCRIPT_TEXT && w->script.facts->has_join)
+		vmt_out_printf(feed->out, "%s\n",
+			       vmt_join_text(join, sizeof(join), w->script.facts));
 	if (vmt_reorder_late(w->reorder)) {
 		snprintf(text, sizeof(text), "%llu events are printed behind younger ones",
 			 (unsigned long long)vmt_reorder_late(w->reorder));

@@ -40,10 +40,10 @@ static const struct vmt_verb_row rows[] = {
 	  "--format json" },
 	{ "decode", "kvm|pt [FILE]",
 	  "records or packets one a line with offset and length, and the loss ledger",
-	  "cpu hex block " BARE_PT, "kvm pt", vmt_verb_decode, 1, 2, true, false,
+	  "cpu hex block flow elf raw " BARE_PT, "kvm pt", vmt_verb_decode, 1, 2, true, false,
 	  "vmtrace decode kvm web01.vmt\nvmtrace decode pt perf.data --cpu 3\nvmtrace decode "
-	  "pt --pt-raw cpu0.pt\nvmtrace decode pt "
-	  "--hex "
+	  "pt --pt-raw cpu0.pt\nvmtrace decode pt --flow=call --pt-raw cpu0.pt --elf "
+	  "./hello\nvmtrace decode pt --hex "
 	  "'02 43 03 04 06 08 0a 0c'" },
 	{ "tsc", "convert VALUE... | show [FILE]",
 	  "TSC offset and scaling: conversion both ways, recorded maps", "to offset mult frac",

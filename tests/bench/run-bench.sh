@@ -115,6 +115,9 @@ programs() {
         [ "${b##*/}" = bench_kvm_decode ] && awk '/join  .*ns.record/ {own = $3}
             /memcpy  / {printf "| kvm records, parse to join, against memcpy | %s ns | %s ns | %.2f |\n", own, $3, $3 / own}' \
             "$work/out" >>"$table"
+        [ "${b##*/}" = bench_flow ] && awk -F'flow, |: | M instructions/s, libipt blocks | M/s |ratio ' '/^flow, / {name = $2}
+            /vmtrace .*libipt/ {sub(/.*vmtrace /, "", $1)
+                printf "| instruction flow, %s | %s M/s | %s M/s | %s |\n", name, $1, $2, $4}' "$work/out" >>"$table"
         # insn: own N M/s Zydis N M/s ratio N
         [ "${b##*/}" = bench_insn ] && awk '$2 == "own" && $5 == "Zydis" {
             printf "| x86 instructions, length and class, against Zydis | %s M/s | %s M/s | %s |\n", $3, $6, $9}' \

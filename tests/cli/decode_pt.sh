@@ -120,6 +120,25 @@ else
     done
 fi
 
+corpus=tests/fuzz/corpus
+json "a .vmt: area, offsets, ledger" '.[1] == {"cpu":2,"offset":392,"len":16,"packet":"PSB"} and .[-1].ledger.bytes_total == 800' \
+    "$corpus/store/aux"
+json "a compressed .vmt" '.[1].packet == "PSB" and .[-1].ledger.bytes_total == 2000' "$corpus/store/aux-zstd"
+json "a thread's area; the trace was stopped inside" \
+    '.[1].tid == 100 and (map(select(.error == "cut off")) | length == 1) and (map(select(.packet == "PSB")) | length == 2)' \
+    "$corpus/perfdata/pt-file"
+json "what a snapshot repeats comes once" \
+    '(map(select(.packet == "PSB")) | length == 1) and (map(select(.error == "came before")) == [{"cpu":0,"offset":1296,"skipped":40,"error":"came before"}])' \
+    "$corpus/perfdata/pt-snapshot"
+"$vmtrace" decode pt "$corpus/perfdata/pt-pipe" >"$dir/from-file"
+"$vmtrace" decode pt - <"$corpus/perfdata/pt-pipe" | cmp -s - "$dir/from-file"
+result $? "a perf.data from standard input"
+cat "$corpus/perfdata/pt-pipe" | "$vmtrace" decode pt - | cmp -s - "$dir/from-file"
+result $? "a perf.data from a pipe"
+TMPDIR=$dir "$vmtrace" decode pt - < <(cat "$corpus/store/aux") >"$dir/from-pipe"
+"$vmtrace" decode pt "$corpus/store/aux" | cmp -s - "$dir/from-pipe"
+result $? "a .vmt from a pipe"
+status "a file without Intel PT" 1 "no Intel PT" "$corpus/store/plain"
 status "--cpu and a bare stream" 2 "--cpu chooses" --cpu 0 --pt-raw "$dir/raw"
 status "an odd digit" 2 "--hex is no list of bytes" --hex 024
 status "a file that is not said to be bare" 2 "--pt-raw" "$dir/raw"

@@ -173,7 +173,7 @@ static void an_error_names_its_line(void **state)
 		{ "psb\ncut 17\n", 2, "17 is above 0x10" },
 		{ "psb\ncut 1\npad\n", 3, "nothing can follow a cut" },
 		{ "psb\n--- notes\n", 2,
-		  "neither \"--- packets\" nor \"--- events\", or a second time" },
+		  "no section of expected text, or a second time" },
 		{ "cpu 6/55\n", 1, "cpu: not FAMILY/0xMODEL/STEPPING" },
 	};
 
@@ -211,7 +211,7 @@ static int run_fixtures(void)
 {
 	static struct vmt_vtt_path paths[MAX_FIXTURES];
 	static struct CMUnitTest tests[MAX_FIXTURES];
-	const size_t nr = vmt_vtt_file_list(paths, MAX_FIXTURES);
+	const size_t nr = vmt_vtt_file_list("tests/golden/pt", paths, MAX_FIXTURES);
 
 	for (size_t i = 0; i < nr; i++)
 		tests[i] = (struct CMUnitTest){ .name = paths[i].name,

@@ -291,6 +291,8 @@ void vmt_ptgen_smm_exit(struct vmt_ptgen_world *w)
 	} else {
 		note(w, "pt_smm_exit", false);
 	}
+	/* Nothing else tells that this comes from root operation, and where it returns to. */
+	w->unbroken = true;
 	put_evds(w, reason, 0);
 	vmt_ptgen_cfe(w, CFE_VMEXIT, 0, false);
 	vmt_ptgen_ip(w, VMT_PTENC_FUP, ip);
@@ -304,4 +306,5 @@ void vmt_ptgen_smm_exit(struct vmt_ptgen_world *w)
 	w->out->smm_exits++;
 	vmt_ptgen_pass(w, 20000);
 	return_from_smm(w, from_guest, host_cr3);
+	w->unbroken = false;
 }

@@ -298,7 +298,11 @@ static bool statement(struct vmt_vtt_state *s)
 			done = settings[i].run(s);
 			goto finish;
 		}
-	done = vmt_vtt_packet_statement(s, &known);
+	done = vmt_vtt_code_statement(s, &known);
+	if (!known) {
+		known = true;
+		done = vmt_vtt_packet_statement(s, &known);
+	}
 	if (!known)
 		return vmt_vtt_fail(s, "no such statement: %.60s", name);
 finish:
@@ -347,19 +351,24 @@ static bool is_rule(const char *text, size_t len)
 static bool open_section(struct vmt_vtt_state *s, const char *text, size_t len, const char *body,
 			 size_t **length)
 {
-	static const char packets[] = "--- packets", events[] = "--- events";
+	const struct {
+		const char *title, **body;
+		size_t *length;
+	} sections[] = {
+		{ "--- packets", &s->out->expect_packets, &s->out->expect_packets_len },
+		{ "--- events", &s->out->expect_events, &s->out->expect_events_len },
+		{ "--- flow", &s->out->expect_flow, &s->out->expect_flow_len },
+	};
 
-	if (len == sizeof(packets) - 1 && !memcmp(text, packets, len) && !s->out->expect_packets) {
-		s->out->expect_packets = body;
-		*length = &s->out->expect_packets_len;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		if (len != strlen(sections[i].title) || memcmp(text, sections[i].title, len) != 0 ||
+		    *sections[i].body)
+			continue;
+		*sections[i].body = body;
+		*length = sections[i].length;
 		return true;
 	}
-	if (len == sizeof(events) - 1 && !memcmp(text, events, len) && !s->out->expect_events) {
-		s->out->expect_events = body;
-		*length = &s->out->expect_events_len;
-		return true;
-	}
-	return vmt_vtt_fail(s, "neither \"--- packets\" nor \"--- events\", or a second time");
+	return vmt_vtt_fail(s, "no section of expected text, or a second time");
 }
 
 bool vmt_vtt_assemble(const char *text, size_t len, struct vmt_vtt *out,
@@ -394,5 +403,6 @@ void vmt_vtt_free(struct vmt_vtt *vtt)
 {
 	vmt_ptenc_free(&vtt->stream);
 	free(vtt->packets);
+	free(vtt->codes);
 	*vtt = (struct vmt_vtt){ 0 };
 }

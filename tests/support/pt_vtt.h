@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/flow/flow.h"
 #include "decode/pt/decoder.h"
 #include "tests/support/pt_encode.h"
 
@@ -19,6 +20,8 @@
  *   vm VMCS|any [offset=N] [mult=N] [frac=N] [domain=N] [vcpu=N]
  *   clock [mtc=N] [n=N] [d=N] [nom=N] [hz=N] [ref=N]    n/d: CPUID.15H:EBX/EAX
  *   host-cpu N      thread PID/TID
+ *   code ADDRESS HH HH ... [any|host|guest] [cr3=N] [vmcs=N] [from=N]      for the flow
+ *   filter FIRST LAST      noretcomp       count-is-time
  *
  *   psb  psbend  ovf  tracestop            pad [N]
  *   tip|tip.pge|tip.pgd|fup ADDRESS|- [update16|update32|sign48|update48|full]     -: suppressed
@@ -36,10 +39,19 @@
  *   gap                                    bytes may be missing here
  *   cut N                                  the last N bytes are missing; the last statement
  *
- * "--- packets" and "--- events" open the expected text; each ends at the next or at the end.
+ * "--- packets", "--- events" and "--- flow" open the expected text; each ends at the next or at
+ * the end.
  */
 #define VMT_VTT_VMS_MAX	   16
 #define VMT_VTT_PIECES_MAX 64
+#define VMT_VTT_CODES_MAX  64
+
+struct vmt_vtt_code {
+	struct vmt_image_space space;
+	uint64_t addr, from;
+	uint8_t bytes[80];
+	size_t len;
+};
 
 struct vmt_vtt_packet {
 	size_t offset;
@@ -59,11 +71,18 @@ struct vmt_vtt {
 	struct vmt_pt_vm vms[VMT_VTT_VMS_MAX];
 	size_t nr_vms;
 	uint32_t host_cpu, pid, tid;
+	struct vmt_vtt_code *codes;
+	size_t nr_codes;
+	struct vmt_flow_range filters[VMT_FLOW_FILTERS_MAX];
+	size_t nr_filters;
+	bool no_ret_compression, count_is_time;
 	size_t source_len;	    /* bytes of the text before the first "---" */
 	const char *expect_packets; /* into the text, NULL if there is none */
 	size_t expect_packets_len;
 	const char *expect_events;
 	size_t expect_events_len;
+	const char *expect_flow;
+	size_t expect_flow_len;
 };
 
 struct vmt_vtt_error {

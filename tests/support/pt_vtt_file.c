@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLDER "tests/golden/pt"
-
 static void full_path(char *buf, size_t size, const char *path)
 {
 	const char *top = getenv("VMT_TOP");
@@ -60,36 +58,46 @@ static void write_section(FILE *f, const char *title, const char *text, size_t l
 		fprintf(f, "--- %s\n%.*s", title, (int)len, text);
 }
 
-static bool regenerate(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
-		       const char *text, size_t len)
+struct expected {
+	const char *title, *text;
+	size_t len;
+};
+
+static void expected_of(const struct vmt_vtt *vtt, struct expected *e)
 {
-	const struct vmt_vtt *vtt = &file->vtt;
-	const bool packets = section == VMT_VTT_PACKETS;
+	e[VMT_VTT_PACKETS] =
+		(struct expected){ "packets", vtt->expect_packets, vtt->expect_packets_len };
+	e[VMT_VTT_EVENTS] =
+		(struct expected){ "events", vtt->expect_events, vtt->expect_events_len };
+	e[VMT_VTT_FLOW] = (struct expected){ "flow", vtt->expect_flow, vtt->expect_flow_len };
+}
+
+static bool regenerate(const struct vmt_vtt_file *file, const struct expected *e)
+{
 	FILE *f = fopen(file->path, "wb");
 
 	if (!f)
 		return false;
-	fwrite(file->text, 1, vtt->source_len, f);
-	write_section(f, "packets", packets ? text : vtt->expect_packets,
-		      packets ? len : vtt->expect_packets_len);
-	write_section(f, "events", packets ? vtt->expect_events : text,
-		      packets ? vtt->expect_events_len : len);
+	fwrite(file->text, 1, file->vtt.source_len, f);
+	for (unsigned int i = VMT_VTT_PACKETS; i <= VMT_VTT_FLOW; i++)
+		write_section(f, e[i].title, e[i].text, e[i].len);
 	return fclose(f) == 0;
 }
 
 bool vmt_vtt_file_expect(const struct vmt_vtt_file *file, enum vmt_vtt_section section,
 			 const char *text, size_t len)
 {
-	const char *expected =
-		section == VMT_VTT_PACKETS ? file->vtt.expect_packets : file->vtt.expect_events;
-	const size_t expected_len = section == VMT_VTT_PACKETS ? file->vtt.expect_packets_len
-							       : file->vtt.expect_events_len;
+	struct expected e[VMT_VTT_FLOW + 1], *want = &e[section];
 
-	if (len == expected_len && !memcmp(text, expected, len))
+	expected_of(&file->vtt, e);
+	if (len == want->len && !memcmp(text, want->text, len))
 		return true;
-	if (getenv("VMT_TEST_REGENERATE"))
-		return regenerate(file, section, text, len);
-	fprintf(stderr, "%s\nexpected:\n%.*sgot:\n%.*s", file->path, (int)expected_len, expected,
+	if (getenv("VMT_TEST_REGENERATE")) {
+		want->text = text;
+		want->len = len;
+		return regenerate(file, e);
+	}
+	fprintf(stderr, "%s\nexpected:\n%.*sgot:\n%.*s", file->path, (int)want->len, want->text,
 		(int)len, text);
 	return false;
 }
@@ -100,27 +108,28 @@ static int by_name(const void *a, const void *b)
 		      ((const struct vmt_vtt_path *)b)->path);
 }
 
-size_t vmt_vtt_file_list(struct vmt_vtt_path *paths, size_t max)
+size_t vmt_vtt_file_list(const char *folder, struct vmt_vtt_path *paths, size_t max)
 {
 	size_t nr = 0;
-	char folder[512];
+	char path[512];
 	struct dirent *entry;
 	DIR *dir;
 
-	full_path(folder, sizeof(folder), FOLDER);
-	dir = opendir(folder);
+	full_path(path, sizeof(path), folder);
+	dir = opendir(path);
 	while (dir && (entry = readdir(dir)) && nr < max) {
 		const char *dot = strrchr(entry->d_name, '.');
 
 		if (!dot || strcmp(dot, ".vtt") != 0)
 			continue;
-		snprintf(paths[nr].path, sizeof(paths[nr].path), FOLDER "/%.130s", entry->d_name);
+		snprintf(paths[nr].path, sizeof(paths[nr].path), "%.30s/%.120s", folder,
+			 entry->d_name);
 		nr++;
 	}
 	if (dir)
 		closedir(dir);
 	qsort(paths, nr, sizeof(paths[0]), by_name);
 	for (size_t i = 0; i < nr; i++)
-		paths[i].name = paths[i].path + sizeof(FOLDER);
+		paths[i].name = strrchr(paths[i].path, '/') + 1;
 	return nr;
 }

@@ -4,7 +4,8 @@
 
 #include "tests/support/pt_vtt.h"
 
-/* The fixtures of tests/golden/pt as files. Each failure goes to stderr with its place. */
+/* The fixtures of tests/golden/pt and tests/golden/flow as files. Each failure goes to stderr with
+ * its place. */
 struct vmt_vtt_file {
 	char path[512];
 	char *text;
@@ -15,6 +16,7 @@ struct vmt_vtt_file {
 enum vmt_vtt_section {
 	VMT_VTT_PACKETS,
 	VMT_VTT_EVENTS,
+	VMT_VTT_FLOW,
 };
 
 /* Reads and assembles a fixture; path from the project's top. Needs vmt_vtt_file_free always. */
@@ -33,7 +35,7 @@ struct vmt_vtt_path {
 	const char *name; /* of the file, into path */
 };
 
-/* The fixtures by name; how many. */
-size_t vmt_vtt_file_list(struct vmt_vtt_path *paths, size_t max);
+/* The fixtures of a folder (from the project's top) by name; how many. */
+size_t vmt_vtt_file_list(const char *folder, struct vmt_vtt_path *paths, size_t max);
 
 #endif

@@ -42,6 +42,10 @@ bool vmt_vtt_flag(struct vmt_vtt_state *s, const char *name);
 bool vmt_vtt_field(struct vmt_vtt_state *s, const char *name, bool required, uint64_t max,
 		   uint64_t *value);
 
+/* The statements that only the flow needs: code, filter and its settings. False with *known false:
+ * no such statement. */
+bool vmt_vtt_code_statement(struct vmt_vtt_state *s, bool *known);
+
 /* The packet statements. False with *known false: no such statement. */
 bool vmt_vtt_packet_statement(struct vmt_vtt_state *s, bool *known);
 

@@ -32,7 +32,7 @@ static void option_item(const struct vmt_option_row *row)
 		printf("Fl %c , ", row->letter);
 	printf("Fl \\-%s", row->name);
 	if (row->argument)
-		printf(" Ar %s", row->argument);
+		printf(*row->argument == '[' ? " Ns Ar %s" : " Ar %s", row->argument);
 	printf("\n%s.\n", row->help); /* as it is: it may begin with a value */
 }
 
@@ -151,7 +151,7 @@ static int completion(void)
 		printf("%s%s", i ? "|" : " ", verbs[i].name);
 	puts(") verb=$w; break ;; esac; done\n    case $prev in");
 	for (size_t i = 0; i < nr_options; i++) {
-		if (!options[i].argument)
+		if (!options[i].argument || *options[i].argument == '[')
 			continue;
 		printf("    --%s", options[i].name);
 		if (options[i].letter)
