@@ -23,6 +23,7 @@ static inline struct vmt_pt_packet *pt_skim_flush(struct vmt_pt_skim *s, struct 
 	*out++ = (struct vmt_pt_packet){ .type = VMT_PT_CYC, .len = 1, .payload = s->held };
 	if (s->ran)
 		*out++ = (struct vmt_pt_packet){ .type = VMT_PT_TNT, .len = 1 };
+	s->quiet = s->quiet && s->ran; /* behind a CYC the next one is told */
 	s->holds = false;
 	s->held = 0;
 	return out;
