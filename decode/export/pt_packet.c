@@ -34,18 +34,34 @@ static char *put_number(char *p, uint64_t n)
 	return p + sizeof(digits) - i;
 }
 
-static char *put_hex(char *p, uint64_t n, int least)
+/* The digits of 32 bits, the highest first: a nibble a byte, then all to characters at once. */
+static void hex_digits(char *p, uint32_t n)
 {
-	static const char digits[] = "0123456789abcdef";
-	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
+	uint64_t v = n;
 
-	if (shift < 4 * (least - 1))
-		shift = 4 * (least - 1);
+	v = (v | v << 16) & UINT64_C(0x0000ffff0000ffff);
+	v = (v | v << 8) & UINT64_C(0x00ff00ff00ff00ff);
+	v = (v | v << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	v += UINT64_C(0x3030303030303030) +
+	     ((v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * 0x27;
+	v = __builtin_bswap64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* Writes 18 bytes, of which those behind the result do not count. */
+static char *put_hex(char *p, uint64_t n, unsigned int least)
+{
+	unsigned int len = n ? (67u - (unsigned int)__builtin_clzll(n)) / 4 : 1;
+	char digits[16 + 16] = { 0 };
+
+	if (len < least)
+		len = least;
+	hex_digits(digits, (uint32_t)(n >> 32));
+	hex_digits(digits + 8, (uint32_t)n);
 	*p++ = '0';
 	*p++ = 'x';
-	for (; shift >= 0; shift -= 4)
-		*p++ = digits[n >> shift & 15];
-	return p;
+	memcpy(p, digits + 16 - len, 16);
+	return p + len;
 }
 
 static char *put_tnt(char *p, const struct vmt_pt_field *f)
@@ -86,32 +102,21 @@ static char *json_field(char *p, const struct vmt_pt_field *f)
 	return p;
 }
 
-static void json_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-			unsigned int n)
+static char *json_tail(char *p, const struct vmt_pt_packet *packet,
+		       const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	*p++ = '{';
-	p = put_text(p, lines->area_json);
-	p = put_number(put_text(p, "\"offset\":"), offset);
 	p = put_number(put_text(p, ",\"len\":"), packet->len);
 	p = put_text(p, ",\"packet\":\"");
 	p = put_text(p, vmt_pt_type_name((enum vmt_pt_type)packet->type));
 	*p++ = '"';
 	for (unsigned int i = 0; i < n; i++)
 		p = json_field(p, &fields[i]);
-	vmt_out_took(lines->out, put_text(p, "}\n"));
+	return put_text(p, "}\n");
 }
 
-static void text_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-			unsigned int n)
+static char *text_tail(char *p, const struct vmt_pt_packet *packet,
+		       const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	p = put_text(p, lines->area_text);
-	p = put_hex(p, offset, 8);
 	p = put_text(p, packet->len < 10 ? "  " : " ");
 	p = put_number(p, packet->len);
 	*p++ = ' ';
@@ -122,7 +127,8 @@ static void text_packet(const struct vmt_pt_lines *lines, uint64_t offset,
 		*p++ = '=';
 		p = fields[i].known ? put_value(p, &fields[i]) : put_text(p, "-");
 	}
-	vmt_out_took(lines->out, put_text(p, "\n"));
+	*p++ = '\n';
+	return p;
 }
 
 /* Members that have a column of their own; the others are in the payload. */
@@ -133,13 +139,9 @@ static const char *const columns[] = {
 
 #define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-		       const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-		       unsigned int n)
+static char *csv_tail(char *p, const struct vmt_pt_packet *packet,
+		      const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	p = put_number(p, offset);
 	*p++ = ',';
 	p = put_number(p, packet->len);
 	*p++ = ',';
@@ -150,13 +152,82 @@ static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
 			if (fields[i].known && !strcmp(fields[i].name, columns[c]))
 				p = put_value(p, &fields[i]);
 	}
-	p = put_text(p, ",,");
-	p = put_text(p, lines->area_csv);
-	vmt_out_took(lines->out, put_text(p, "\n"));
+	return put_text(p, ",,");
 }
 
-void vmt_pt_lines_begin(const struct vmt_pt_lines *lines)
+/* What a line of the format has before the offset and behind it. */
+static char *put_head(const struct vmt_pt_lines *lines, char *p, uint64_t offset)
 {
+	switch (lines->format) {
+	case VMT_SCRIPT_JSON:
+		*p++ = '{';
+		p = put_text(p, lines->area_json);
+		return put_number(put_text(p, "\"offset\":"), offset);
+	case VMT_SCRIPT_CSV:
+		return put_number(p, offset);
+	default:
+		return put_hex(put_text(p, lines->area_text), offset, 8);
+	}
+}
+
+static char *put_tail(const struct vmt_pt_lines *lines, char *p, const struct vmt_pt_packet *packet)
+{
+	struct vmt_pt_field fields[VMT_PT_FIELDS_MAX];
+	const unsigned int n = vmt_pt_fields(packet, fields);
+
+	switch (lines->format) {
+	case VMT_SCRIPT_JSON:
+		return json_tail(p, packet, fields, n);
+	case VMT_SCRIPT_CSV:
+		return csv_tail(p, packet, fields, n);
+	default:
+		return text_tail(p, packet, fields, n);
+	}
+}
+
+/* The only byte of a packet of one byte that is not an IP packet. */
+static unsigned int byte_of(const struct vmt_pt_packet *p)
+{
+	switch (p->type) {
+	case VMT_PT_TNT:
+		return ((1u << p->count | (unsigned int)p->payload) << 1) & 0xff;
+	case VMT_PT_CYC:
+		return ((unsigned int)p->payload << 3 | 3) & 0xff;
+	default:
+		return 0;
+	}
+}
+
+static bool has_tail(const struct vmt_pt_packet *p)
+{
+	return p->len == 1 &&
+	       (p->type == VMT_PT_TNT || p->type == VMT_PT_CYC || p->type == VMT_PT_PAD);
+}
+
+static void make_tails(struct vmt_pt_lines *lines)
+{
+	char line[LINE_MAX];
+
+	for (unsigned int b = 0; b < 256; b++) {
+		const uint8_t byte = (uint8_t)b;
+		struct vmt_pt_reader r = vmt_pt_reader_of(&byte, 1);
+		struct vmt_pt_packet packet;
+		size_t len;
+
+		lines->tails[b].len = 0;
+		if (vmt_pt_next(&r, &packet, NULL) != 1 || !has_tail(&packet))
+			continue;
+		len = (size_t)(put_tail(lines, line, &packet) - line);
+		if (len > VMT_PT_TAIL_MAX)
+			continue;
+		memcpy(lines->tails[b].text, line, len);
+		lines->tails[b].len = (uint8_t)len;
+	}
+}
+
+void vmt_pt_lines_begin(struct vmt_pt_lines *lines)
+{
+	make_tails(lines);
 	if (lines->format == VMT_SCRIPT_JSON)
 		vmt_out_str(lines->out, "{\"type\":\"header\",\"schema\":\"vmtrace-packets/1\"}\n");
 	if (lines->format != VMT_SCRIPT_CSV)
@@ -181,16 +252,22 @@ void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid)
 void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
 			 const struct vmt_pt_packet *packet)
 {
-	struct vmt_pt_field fields[VMT_PT_FIELDS_MAX];
-	unsigned int n = vmt_pt_fields(packet, fields);
+	const struct vmt_pt_tail *tail = &lines->tails[byte_of(packet)];
+	char *p = vmt_out_room(lines->out, LINE_MAX);
 
 	lines->packets++;
-	if (lines->format == VMT_SCRIPT_JSON)
-		json_packet(lines, offset, packet, fields, n);
-	else if (lines->format == VMT_SCRIPT_CSV)
-		csv_packet(lines, offset, packet, fields, n);
-	else
-		text_packet(lines, offset, packet, fields, n);
+	p = put_head(lines, p, offset);
+	if (has_tail(packet) && tail->len) {
+		memcpy(p, tail->text, VMT_PT_TAIL_MAX);
+		p += tail->len;
+	} else {
+		p = put_tail(lines, p, packet);
+	}
+	if (lines->format == VMT_SCRIPT_CSV) {
+		p = put_text(p, lines->area_csv);
+		*p++ = '\n';
+	}
+	vmt_out_took(lines->out, p);
 }
 
 void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,

@@ -18,6 +18,13 @@
  * With areas each line but the first and the last begins with "cpu":N or "tid":N: whose bytes
  * they are; in CSV two columns at the end.
  */
+#define VMT_PT_TAIL_MAX 63u
+
+struct vmt_pt_tail { /* what stands behind the offset in the line of a packet of one byte */
+	uint8_t len; /* 0: too long for here */
+	char text[VMT_PT_TAIL_MAX];
+};
+
 struct vmt_pt_lines {
 	struct vmt_out *out;
 	enum vmt_script_format format;
@@ -26,9 +33,10 @@ struct vmt_pt_lines {
 	char area_json[24]; /* vmt_pt_lines_area */
 	char area_text[16];
 	char area_csv[24];
+	struct vmt_pt_tail tails[256]; /* by the byte; vmt_pt_lines_begin */
 };
 
-void vmt_pt_lines_begin(const struct vmt_pt_lines *lines);
+void vmt_pt_lines_begin(struct vmt_pt_lines *lines);
 /* Whose packets follow: cpu, or, where that is VMT_AUX_NO_CPU, tid. */
 void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid);
 void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
