@@ -13,12 +13,12 @@
 #define LINE_MAX 640u
 #define U(x)	 ((unsigned long long)(x))
 
-static char *put_text(char *p, const char *text)
+/* For texts of a few characters. */
+static inline char *put_text(char *p, const char *text)
 {
-	size_t len = strlen(text);
-
-	memcpy(p, text, len);
-	return p + len;
+	while (*text)
+		*p++ = *text++;
+	return p;
 }
 
 static char *put_number(char *p, uint64_t n)
@@ -34,8 +34,8 @@ static char *put_number(char *p, uint64_t n)
 	return p + sizeof(digits) - i;
 }
 
-/* The digits of 32 bits, the highest first: a nibble a byte, then all to characters at once. */
-static void hex_digits(char *p, uint32_t n)
+/* The characters of 32 bits' digits, the highest in the lowest byte. */
+static uint64_t hex_digits(uint32_t n)
 {
 	uint64_t v = n;
 
@@ -44,23 +44,30 @@ static void hex_digits(char *p, uint32_t n)
 	v = (v | v << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 	v += UINT64_C(0x3030303030303030) +
 	     ((v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * 0x27;
-	v = __builtin_bswap64(v);
-	memcpy(p, &v, sizeof(v));
+	return __builtin_bswap64(v);
 }
 
-/* Writes 18 bytes, of which those behind the result do not count. */
-static char *put_hex(char *p, uint64_t n, unsigned int least)
+static char *put_word(char *p, uint64_t chars)
+{
+	memcpy(p, &chars, sizeof(chars));
+	return p + sizeof(chars);
+}
+
+/* Writes 18 bytes at most, of which those behind the result do not count. */
+static inline char *put_hex(char *p, uint64_t n, unsigned int least)
 {
 	unsigned int len = n ? (67u - (unsigned int)__builtin_clzll(n)) / 4 : 1;
-	char digits[16 + 16] = { 0 };
 
 	if (len < least)
 		len = least;
-	hex_digits(digits, (uint32_t)(n >> 32));
-	hex_digits(digits + 8, (uint32_t)n);
 	*p++ = '0';
 	*p++ = 'x';
-	memcpy(p, digits + 16 - len, 16);
+	if (len > 8) {
+		put_word(p, hex_digits((uint32_t)(n >> 32)) >> 8 * (16 - len));
+		put_word(p + len - 8, hex_digits((uint32_t)n));
+	} else {
+		put_word(p, hex_digits((uint32_t)n) >> 8 * (8 - len));
+	}
 	return p + len;
 }
 
@@ -185,44 +192,87 @@ static char *put_tail(const struct vmt_pt_lines *lines, char *p, const struct vm
 	}
 }
 
-/* The only byte of a packet of one byte that is not an IP packet. */
-static unsigned int byte_of(const struct vmt_pt_packet *p)
+/*
+ * The first byte of a packet that has a tail: of one byte, or with an address that is sure. 0x02,
+ * which has none, for the others.
+ */
+#define NO_TAIL 0x02u
+
+static inline unsigned int tail_of(const struct vmt_pt_packet *p)
 {
-	switch (p->type) {
-	case VMT_PT_TNT:
-		return ((1u << p->count | (unsigned int)p->payload) << 1) & 0xff;
-	case VMT_PT_CYC:
-		return ((unsigned int)p->payload << 3 | 3) & 0xff;
-	default:
-		return 0;
-	}
+	/* What of payload and count is in the byte; without branches, which types by chance would
+	 * mislead. */
+	static const struct row {
+		uint8_t base, shift, payload, count;
+	} rows[VMT_PT_TYPE_COUNT] = {
+		[VMT_PT_TNT] = { 0, 1, 0xff, 0xff }, [VMT_PT_CYC] = { 3, 3, 0xff, 0 },
+		[VMT_PT_TIP] = { 0x0d, 0, 0, 0 },    [VMT_PT_TIP_PGE] = { 0x11, 0, 0, 0 },
+		[VMT_PT_TIP_PGD] = { 1, 0, 0, 0 },   [VMT_PT_FUP] = { 0x1d, 0, 0, 0 },
+	};
+	const struct row *row = &rows[p->type];
+	const unsigned int payload = (unsigned int)p->payload << row->shift & row->payload,
+			   count = (unsigned int)(UINT64_C(2) << p->count) & row->count,
+			   byte = row->base | payload | count | (unsigned int)p->ip_bytes << 5;
+	/* An IP packet of one byte has a suppressed address: its base is no one-byte packet's. */
+	const bool whole = (p->len == 1) & (row->base <= 3) & (row->base != 1);
+	const unsigned int mask = 0u - (unsigned int)(whole | (p->has_ip & !p->ip_unsure));
+
+	return (byte & mask) | (NO_TAIL & ~mask);
 }
 
-static bool has_tail(const struct vmt_pt_packet *p)
+/* What stands between address and payload, and behind that; CSV has other things in between. */
+static const struct between {
+	const char *payload, *end;
+} betweens[] = {
+	[VMT_SCRIPT_TEXT] = { " payload=", "\n" },
+	[VMT_SCRIPT_JSON] = { "\",\"payload\":\"", "\"}\n" },
+	[VMT_SCRIPT_CSV] = { NULL, NULL },
+};
+
+/* Tails of IP packets end where the address begins: all addresses are made 0 here. */
+static void make_tail(struct vmt_pt_lines *lines, struct vmt_pt_packet *packet,
+		      struct vmt_pt_tail *tail)
 {
-	return p->len == 1 &&
-	       (p->type == VMT_PT_TNT || p->type == VMT_PT_CYC || p->type == VMT_PT_PAD);
+	char line[LINE_MAX];
+	size_t len;
+
+	packet->payload = packet->has_ip ? 0 : packet->payload;
+	packet->ip = 0;
+	len = (size_t)(put_tail(lines, line, packet) - line);
+	if (packet->has_ip) {
+		const struct between *b = &betweens[lines->format];
+
+		if (!b->payload)
+			return;
+		len -= strlen(b->payload) + strlen(b->end) + 2 * strlen("0x0");
+	}
+	if (len > VMT_PT_TAIL_MAX)
+		return;
+	memcpy(tail->text, line, len);
+	tail->len = (uint8_t)len;
 }
 
 static void make_tails(struct vmt_pt_lines *lines)
 {
-	char line[LINE_MAX];
-
 	for (unsigned int b = 0; b < 256; b++) {
-		const uint8_t byte = (uint8_t)b;
-		struct vmt_pt_reader r = vmt_pt_reader_of(&byte, 1);
+		const uint8_t bytes[9] = { (uint8_t)b };
+		struct vmt_pt_reader r = vmt_pt_reader_of(bytes, sizeof(bytes));
 		struct vmt_pt_packet packet;
-		size_t len;
 
+		r.last_ip_known = true;
 		lines->tails[b].len = 0;
-		if (vmt_pt_next(&r, &packet, NULL) != 1 || !has_tail(&packet))
-			continue;
-		len = (size_t)(put_tail(lines, line, &packet) - line);
-		if (len > VMT_PT_TAIL_MAX)
-			continue;
-		memcpy(lines->tails[b].text, line, len);
-		lines->tails[b].len = (uint8_t)len;
+		if (vmt_pt_next(&r, &packet, NULL) == 1 && tail_of(&packet) == b)
+			make_tail(lines, &packet, &lines->tails[b]);
 	}
+}
+
+static char *put_addresses(const struct vmt_pt_lines *lines, char *p,
+			   const struct vmt_pt_packet *packet)
+{
+	const struct between *b = &betweens[lines->format];
+
+	p = put_text(put_hex(p, packet->ip, 1), b->payload);
+	return put_text(put_hex(p, packet->payload, 1), b->end);
 }
 
 void vmt_pt_lines_begin(struct vmt_pt_lines *lines)
@@ -252,14 +302,16 @@ void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid)
 void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
 			 const struct vmt_pt_packet *packet)
 {
-	const struct vmt_pt_tail *tail = &lines->tails[byte_of(packet)];
+	const struct vmt_pt_tail *tail = &lines->tails[tail_of(packet)];
 	char *p = vmt_out_room(lines->out, LINE_MAX);
 
 	lines->packets++;
 	p = put_head(lines, p, offset);
-	if (has_tail(packet) && tail->len) {
+	if (tail->len) {
 		memcpy(p, tail->text, VMT_PT_TAIL_MAX);
 		p += tail->len;
+		if (packet->has_ip)
+			p = put_addresses(lines, p, packet);
 	} else {
 		p = put_tail(lines, p, packet);
 	}

@@ -9,12 +9,14 @@
  * usage: bench_pt [--mib N] [--rounds N] [--only NAME]; VMT_BENCH_PERF_PT: perf's decoder as a
  * shared object (see run-bench.sh); VMT_TOP: where ../shared/data/pt is looked for.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "decode/base/cursor.h"
+#include "decode/export/pt_packet.h"
 #include "decode/pt/batch.h"
 #include "decode/pt/decoder.h"
 #include "tests/support/pt_load.h"
@@ -23,11 +25,13 @@
 #define ROUNDS_MAX 32
 #define BATCH	   256
 #define REAL_MAX   (1u << 20)
+#define TEXT_MAX   (16u << 20) /* of a stream, for listings */
 
-enum column { READ, COPY, SCALAR, FAST, EVENTS, LIBIPT, PERF, COLUMNS };
+enum column { READ, COPY, SCALAR, FAST, EVENTS, LIBIPT, PERF, TEXT, JSON, PRINTF, COLUMNS };
 
-static const char *const column_names[COLUMNS] = { "read-scan", "memcpy", "scalar", "full",
-						   "events",	"libipt", "perf" };
+static const char *const column_names[COLUMNS] = {
+	"read-scan", "memcpy", "scalar", "full", "skim", "libipt", "perf", "text", "JSON", "printf",
+};
 
 struct input {
 	const char *name;
@@ -42,6 +46,8 @@ static const struct vmt_pt_engine *best;
 static vmt_pt_sum_perf_fn *sum_perf;
 static const char *only;
 static int failed;
+static int null_fd;
+static FILE *null_file;
 
 static double now_s(void)
 {
@@ -115,6 +121,33 @@ static struct events run_events(const struct input *in)
 	return events;
 }
 
+static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
+		      const struct vmt_pt_packet *packet)
+{
+	(void)bytes;
+	vmt_pt_lines_packet(context, offset, packet);
+}
+
+/* As `decode pt` does it. */
+static bool list(const uint8_t *bytes, size_t len, enum vmt_script_format format)
+{
+	static struct vmt_out out;
+	struct vmt_pt_lines lines = { .out = &out, .format = format };
+	const struct vmt_pt_decoder_options options = { .host_cpu = UINT32_MAX,
+							.packet = on_packet,
+							.context = &lines };
+	struct vmt_pt_decoder *d = vmt_pt_decoder_new(&options);
+
+	if (!d)
+		abort();
+	vmt_out_init(&out, null_fd, NULL);
+	vmt_pt_lines_begin(&lines);
+	vmt_pt_decoder_feed(d, bytes, len);
+	vmt_pt_decoder_end(d);
+	vmt_pt_decoder_free(d);
+	return !vmt_out_finish(&out, NULL);
+}
+
 static uint64_t read_scan(const uint8_t *bytes, size_t len)
 {
 	uint64_t sum = 0, word;
@@ -130,6 +163,11 @@ static uint64_t read_scan(const uint8_t *bytes, size_t len)
 
 static uint8_t *copy;
 static volatile uint64_t sink;
+
+static size_t text_len(const struct input *in)
+{
+	return in->len < TEXT_MAX ? in->len : TEXT_MAX;
+}
 
 /* False: this column has no peer for the input. */
 static bool run_column(enum column c, const struct input *in, struct vmt_pt_sums *sums,
@@ -159,6 +197,15 @@ static bool run_column(enum column c, const struct input *in, struct vmt_pt_sums
 			break;
 		case PERF:
 			ok = sum_perf && sum_perf(in->bytes, in->len, sums);
+			break;
+		case TEXT:
+		case JSON:
+			ok = list(in->bytes, text_len(in),
+				  c == TEXT ? VMT_SCRIPT_TEXT : VMT_SCRIPT_JSON);
+			break;
+		case PRINTF:
+			ok = !in->event_trace &&
+			     vmt_pt_print_libipt(in->bytes, text_len(in), null_file);
 			break;
 		case COLUMNS:
 			break;
@@ -215,6 +262,7 @@ static void measure(const struct input *in)
 	struct events events = { 0 };
 	double seconds[COLUMNS];
 	const double mb = (double)in->len * in->repeat / 1e6;
+	const double text_mb = (double)text_len(in) * in->repeat / 1e6;
 
 	if (only && !strstr(in->name, only))
 		return;
@@ -234,7 +282,8 @@ static void measure(const struct input *in)
 		qsort(times[c], rounds, sizeof(times[c][0]), by_time);
 		seconds[c] = times[c][rounds / 2];
 		if (there[c])
-			printf("  %-10s %8.0f MB/s\n", column_names[c], mb / seconds[c]);
+			printf("  %-10s %8.0f MB/s\n", column_names[c],
+			       (c < TEXT ? mb : text_mb) / seconds[c]);
 		if (there[c] && (c == SCALAR || c == LIBIPT || c == PERF) &&
 		    !equal(sums[FAST], sums[c], c != PERF)) {
 			print_sums(column_names[c], &sums[c]);
@@ -245,8 +294,11 @@ static void measure(const struct input *in)
 	if (!there[FAST] || !there[SCALAR])
 		failed = 1;
 	if (there[LIBIPT])
-		printf("  ratio: full against libipt %.2f, events against libipt's full %.2f\n",
+		printf("  ratio: full against libipt %.2f, skim against libipt's full %.2f\n",
 		       seconds[LIBIPT] / seconds[FAST], seconds[LIBIPT] / seconds[EVENTS]);
+	if (there[PRINTF])
+		printf("  ratio: text against printf over libipt %.1f, JSON %.1f\n",
+		       seconds[PRINTF] / seconds[TEXT], seconds[PRINTF] / seconds[JSON]);
 	if (there[PERF])
 		printf("  ratio: full against perf %.2f\n", seconds[PERF] / seconds[FAST]);
 	fflush(stdout);
@@ -325,6 +377,10 @@ int main(int argc, char **argv)
 	if (!sum_perf)
 		printf("pt: perf's decoder is not there\n");
 	best = vmt_pt_engine_best();
+	null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	null_file = fopen("/dev/null", "w");
+	if (null_fd < 0 || !null_file)
+		return 2;
 	copy = calloc(1, (mib << 20) + (64u << 10));
 	if (!copy)
 		abort();
