@@ -192,34 +192,6 @@ static char *put_tail(const struct vmt_pt_lines *lines, char *p, const struct vm
 	}
 }
 
-/*
- * The first byte of a packet that has a tail: of one byte, or with an address that is sure. 0x02,
- * which has none, for the others.
- */
-#define NO_TAIL 0x02u
-
-static inline unsigned int tail_of(const struct vmt_pt_packet *p)
-{
-	/* What of payload and count is in the byte; without branches, which types by chance would
-	 * mislead. */
-	static const struct row {
-		uint8_t base, shift, payload, count;
-	} rows[VMT_PT_TYPE_COUNT] = {
-		[VMT_PT_TNT] = { 0, 1, 0xff, 0xff }, [VMT_PT_CYC] = { 3, 3, 0xff, 0 },
-		[VMT_PT_TIP] = { 0x0d, 0, 0, 0 },    [VMT_PT_TIP_PGE] = { 0x11, 0, 0, 0 },
-		[VMT_PT_TIP_PGD] = { 1, 0, 0, 0 },   [VMT_PT_FUP] = { 0x1d, 0, 0, 0 },
-	};
-	const struct row *row = &rows[p->type];
-	const unsigned int payload = (unsigned int)p->payload << row->shift & row->payload,
-			   count = (unsigned int)(UINT64_C(2) << p->count) & row->count,
-			   byte = row->base | payload | count | (unsigned int)p->ip_bytes << 5;
-	/* An IP packet of one byte has a suppressed address: its base is no one-byte packet's. */
-	const bool whole = (p->len == 1) & (row->base <= 3) & (row->base != 1);
-	const unsigned int mask = 0u - (unsigned int)(whole | (p->has_ip & !p->ip_unsure));
-
-	return (byte & mask) | (NO_TAIL & ~mask);
-}
-
 /* What stands between address and payload, and behind that; CSV has other things in between. */
 static const struct between {
 	const char *payload, *end;
@@ -254,6 +226,7 @@ static void make_tail(struct vmt_pt_lines *lines, struct vmt_pt_packet *packet,
 
 static void make_tails(struct vmt_pt_lines *lines)
 {
+	lines->head_span = 0;
 	for (unsigned int b = 0; b < 256; b++) {
 		const uint8_t bytes[9] = { (uint8_t)b };
 		struct vmt_pt_reader r = vmt_pt_reader_of(bytes, sizeof(bytes));
@@ -261,7 +234,7 @@ static void make_tails(struct vmt_pt_lines *lines)
 
 		r.last_ip_known = true;
 		lines->tails[b].len = 0;
-		if (vmt_pt_next(&r, &packet, NULL) == 1 && tail_of(&packet) == b)
+		if (vmt_pt_next(&r, &packet, NULL) == 1 && (packet.has_ip || packet.len == 1))
 			make_tail(lines, &packet, &lines->tails[b]);
 	}
 }
@@ -293,21 +266,59 @@ void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid)
 	bool is_cpu = cpu != VMT_AUX_NO_CPU;
 	uint32_t n = is_cpu ? cpu : tid;
 
+	lines->head_span = 0;
 	snprintf(lines->area_json, sizeof(lines->area_json), "\"%s\":%u,", is_cpu ? "cpu" : "tid",
 		 n);
 	snprintf(lines->area_text, sizeof(lines->area_text), is_cpu ? "[%03u] " : "(%u) ", n);
 	snprintf(lines->area_csv, sizeof(lines->area_csv), is_cpu ? ",%u," : ",,%u", n);
 }
 
-void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
+/* The head of lines around the offset. */
+static void make_head(struct vmt_pt_lines *lines, uint64_t offset)
+{
+	const unsigned int span = lines->format == VMT_SCRIPT_TEXT ? 256 : 100;
+	char head[LINE_MAX];
+	size_t len;
+
+	lines->head_base = offset - offset % span;
+	lines->head_span = 0;
+	if (span == 100 && !lines->head_base) /* there are offsets of one digit */
+		return;
+	len = (size_t)(put_head(lines, head, lines->head_base) - head) - 2;
+	if (len > VMT_PT_HEAD_MAX)
+		return;
+	memcpy(lines->head, head, len);
+	lines->head_len = (unsigned int)len;
+	lines->head_span = span;
+}
+
+static char *put_offset(struct vmt_pt_lines *lines, char *p, uint64_t offset)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t rest = offset - lines->head_base;
+
+	if (rest >= lines->head_span) {
+		make_head(lines, offset);
+		rest = offset - lines->head_base;
+		if (!lines->head_span)
+			return put_head(lines, p, offset);
+	}
+	memcpy(p, lines->head, VMT_PT_HEAD_MAX);
+	p += lines->head_len;
+	p[0] = digits[lines->head_span == 256 ? rest >> 4 : rest / 10];
+	p[1] = digits[lines->head_span == 256 ? rest & 15 : rest % 10];
+	return p + 2;
+}
+
+void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset, const uint8_t *bytes,
 			 const struct vmt_pt_packet *packet)
 {
-	const struct vmt_pt_tail *tail = &lines->tails[tail_of(packet)];
-	char *p = vmt_out_room(lines->out, LINE_MAX);
+	const struct vmt_pt_tail *tail = &lines->tails[bytes[0]];
+	char *p = put_offset(lines, vmt_out_room(lines->out, LINE_MAX), offset);
 
 	lines->packets++;
-	p = put_head(lines, p, offset);
-	if (tail->len) {
+	/* In a PEBS block the first byte means another packet. */
+	if (tail->len && !packet->ip_unsure && packet->type != VMT_PT_BIP) {
 		memcpy(p, tail->text, VMT_PT_TAIL_MAX);
 		p += tail->len;
 		if (packet->has_ip)

@@ -343,6 +343,8 @@ static bool runs_on(const struct vmt_pt_decoder *d, const struct vmt_pt_packet *
 
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
+	if (p->type == VMT_PT_PAD)
+		return;
 	if (runs_on(d, p)) {
 		vmt_pt_clock_plain(&d->clock);
 		ran(d);

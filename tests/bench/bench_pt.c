@@ -124,8 +124,7 @@ static struct events run_events(const struct input *in)
 static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		      const struct vmt_pt_packet *packet)
 {
-	(void)bytes;
-	vmt_pt_lines_packet(context, offset, packet);
+	vmt_pt_lines_packet(context, offset, bytes, packet);
 }
 
 /* As `decode pt` does it. */
