@@ -253,6 +253,13 @@ static void print_sums(const char *who, const struct vmt_pt_sums *s)
 	       (unsigned long long)s->ips);
 }
 
+/* For run-bench.sh's table. */
+static void print_row(const struct input *in, const char *what, double mb, double own, double peer)
+{
+	printf("  row PT, %s%s: %s | %.0f MB/s | %.0f MB/s | %.1f |\n", in->name,
+	       in->event_trace ? " with Event Trace" : "", what, mb / own, mb / peer, peer / own);
+}
+
 static void measure(const struct input *in)
 {
 	static double times[COLUMNS][ROUNDS_MAX];
@@ -292,14 +299,20 @@ static void measure(const struct input *in)
 	}
 	if (!there[FAST] || !there[SCALAR])
 		failed = 1;
-	if (there[LIBIPT])
-		printf("  ratio: full against libipt %.2f, skim against libipt's full %.2f\n",
-		       seconds[LIBIPT] / seconds[FAST], seconds[LIBIPT] / seconds[EVENTS]);
-	if (there[PRINTF])
-		printf("  ratio: text against printf over libipt %.1f, JSON %.1f\n",
-		       seconds[PRINTF] / seconds[TEXT], seconds[PRINTF] / seconds[JSON]);
+	if (there[LIBIPT]) {
+		print_row(in, "every packet, against libipt", mb, seconds[FAST], seconds[LIBIPT]);
+		print_row(in, "VM events, against libipt's packets", mb, seconds[EVENTS],
+			  seconds[LIBIPT]);
+	}
 	if (there[PERF])
-		printf("  ratio: full against perf %.2f\n", seconds[PERF] / seconds[FAST]);
+		print_row(in, "every packet, against perf's decoder", mb, seconds[FAST],
+			  seconds[PERF]);
+	if (there[PRINTF]) {
+		print_row(in, "text, against printf of libipt's packets", text_mb, seconds[TEXT],
+			  seconds[PRINTF]);
+		print_row(in, "JSON, against printf of libipt's packets", text_mb, seconds[JSON],
+			  seconds[PRINTF]);
+	}
 	fflush(stdout);
 }
 
