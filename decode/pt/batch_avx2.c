@@ -294,7 +294,7 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 
 		do {
 			const uint64_t other = ~single >> at;
-			unsigned int run = other ? (unsigned int)__builtin_ctzll(other) : 64;
+			unsigned int run = (unsigned int)_tzcnt_u64(other);
 
 			run = run < WINDOW - at ? run : WINDOW - at;
 			/* Also for a run of none: the branch would cost more. */
@@ -336,7 +336,7 @@ TARGET INLINE void skim_run(struct vmt_pt_skim *s, const struct masks *m, const 
 	const uint64_t in = _bzhi_u64(UINT64_MAX, run) << at;
 	const uint64_t cycs = m->cyc & in, tnts = in & ~(m->cyc | m->pad);
 
-	if (cycs) {
+	if (__builtin_expect(cycs != 0, 0)) {
 		s->held = pt_add_sat(s->held, cycles_of(p, cycs));
 		s->holds = true;
 		s->ran = tnts > cycs; /* by the highest bit: they have none in common */
@@ -364,7 +364,7 @@ TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 			const uint64_t left_out =
 				s.quiet ? s.steady ? m.single : m.single & ~m.cyc : m.pad;
 			const uint64_t wanted = ~left_out >> at;
-			unsigned int run = wanted ? (unsigned int)__builtin_ctzll(wanted) : WINDOW;
+			unsigned int run = (unsigned int)_tzcnt_u64(wanted);
 
 			run = run < WINDOW - at ? run : WINDOW - at;
 			skim_run(&s, &m, p, at, run);

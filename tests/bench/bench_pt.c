@@ -321,7 +321,7 @@ static void measure_real(const char *name, uint8_t *bytes, size_t len)
 	const struct input in = { .name = name,
 				  .bytes = bytes,
 				  .len = len,
-				  .repeat = (unsigned int)((64u << 20) / len) };
+				  .repeat = (unsigned int)((16u << 20) / len) };
 
 	measure(&in);
 }
