@@ -248,11 +248,28 @@ static char *put_addresses(const struct vmt_pt_lines *lines, char *p,
 	return put_text(put_hex(p, packet->payload, 1), b->end);
 }
 
+static void json_header(const struct vmt_pt_lines *lines)
+{
+	struct vmt_json j = { .out = lines->out };
+
+	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "header");
+	vmt_json_text(&j, "schema", "vmtrace-packets/1");
+	vmt_json_open(&j, "errata", '[');
+	for (unsigned int bit = 0; bit < 32; bit++)
+		if (lines->errata >> bit & 1)
+			vmt_json_text(&j, NULL,
+				      vmt_pt_erratum_name((enum vmt_pt_erratum)(1u << bit)));
+	vmt_json_close(&j, ']');
+	vmt_json_close(&j, '}');
+	vmt_out_char(lines->out, '\n');
+}
+
 void vmt_pt_lines_begin(struct vmt_pt_lines *lines)
 {
 	make_tails(lines);
 	if (lines->format == VMT_SCRIPT_JSON)
-		vmt_out_str(lines->out, "{\"type\":\"header\",\"schema\":\"vmtrace-packets/1\"}\n");
+		json_header(lines);
 	if (lines->format != VMT_SCRIPT_CSV)
 		return;
 	vmt_out_str(lines->out, "offset,len,packet");

@@ -7,11 +7,13 @@
 #include "decode/base/aux.h"
 #include "decode/base/item.h"
 #include "decode/export/script.h"
+#include "decode/pt/errata.h"
 #include "decode/pt/packet.h"
 
 /*
  * Intel PT packets, one a line, each with offset and length, in the order of the stream. Errors of
- * writing stay in `out`. JSON Lines of schema vmtrace-packets/1: a header line, then
+ * writing stay in `out`. JSON Lines of schema vmtrace-packets/1: a header line, which
+ * names the errata that decoding takes into account, then
  *   {"offset":N,"len":N,"packet":S, members of its kind ..., "payload":H}
  *   {"offset":N,"skipped":N,"error":S}   bytes that are no packet
  *   {"ledger":{...}}                     the last line
@@ -31,6 +33,7 @@ struct vmt_pt_lines {
 	struct vmt_out *out;
 	enum vmt_script_format format;
 	uint64_t packets;
+	uint32_t errata;    /* enum vmt_pt_erratum that decoding takes into account */
 	bool areas;	    /* set before vmt_pt_lines_begin */
 	char area_json[24]; /* vmt_pt_lines_area */
 	char area_text[16];

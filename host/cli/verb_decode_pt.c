@@ -109,7 +109,8 @@ int vmt_decode_pt(struct vmt_feed *feed)
 {
 	const struct vmt_pt_cli *pt = &feed->cli->pt;
 	struct vmt_pt_lines lines = { .out = feed->out,
-				      .format = (enum vmt_script_format)feed->cli->format };
+				      .format = (enum vmt_script_format)feed->cli->format,
+				      .errata = vmt_pt_errata_of(&pt->cpu) };
 	struct vmt_diag diag = { 0 };
 	struct vmt_ledger ledger = { 0 };
 	int err;
