@@ -116,7 +116,7 @@ build_perf_pt() {
     mkdir -p "$work/perf-pt/linux"
     tar -xJf "$tar" -C "$work/perf-pt" --strip-components=1 --wildcards "*/$folder/intel-pt-pkt-decoder.*" ||
         { fail "unpacking $tar"; return 0; }
-    echo '#define fallthrough __attribute__((fallthrough))' >"$work/perf-pt/linux/compiler.h"
+    echo '#define __fallthrough __attribute__((fallthrough))' >"$work/perf-pt/linux/compiler.h"
     "${CC:-gcc}" -O2 -w -D_GNU_SOURCE -shared -fPIC -I"$work/perf-pt" -I"$work/perf-pt/$folder" -I"$top" \
         "$work/perf-pt/$folder/intel-pt-pkt-decoder.c" tests/bench/perf_peer.c -o "$work/perf_peer.so" ||
         { fail "building perf's PT decoder"; return 0; }
