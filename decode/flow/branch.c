@@ -30,8 +30,9 @@ void flow_take_tnt(struct vmt_flow *f, const struct vmt_pt_packet *p)
 static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_t ip,
 		    unsigned int class, uint64_t behind)
 {
-	const bool was = f->state.where.nonroot;
 	const uint32_t pending = f->pending;
+	/* A CFE tells an exit also where the stream has not told that a guest ran. */
+	const bool was = f->state.where.nonroot || (class == VMT_INSN_OTHER && pending & FLOW_EXIT);
 	const bool now = pending & FLOW_PIP ? f->pip.nr : was && !(pending & FLOW_EXIT);
 	struct vmt_flow_event e = {
 		.has_ip = true, .ip = ip, .has_to = tip->has_ip, .to = tip->ip
@@ -52,8 +53,6 @@ static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_
 			e.vector = f->exit_vector;
 		}
 		flow_tell(f, &e);
-	}
-	if (was && !now) {
 		f->outside = tip->type == VMT_PT_TIP_PGD && !f->root_ran;
 		f->left = f->state.where;
 	}
