@@ -52,7 +52,7 @@ static int load(void **state)
 			nr_rows++;
 	}
 	fclose(f);
-	nr_paths = vmt_vtt_file_list(paths, MAX_FIXTURES);
+	nr_paths = vmt_vtt_file_list("tests/golden/pt", paths, MAX_FIXTURES);
 	return 0;
 }
 
