@@ -33,8 +33,8 @@ enum { MAX_TRANSITIONS = 20000, MAX_TSCS = 400000, MAX_TESTS = 64 };
 struct transition {
 	bool exit;
 	uint64_t host_tsc, vmcs, rip, cr3, reason, qualification;
-	uint64_t tsc_error;
-	bool has_rip, has_cr3, has_reason, has_vmcs, has_tsc;
+	uint64_t tsc_error, vector;
+	bool has_vector, has_rip, has_cr3, has_reason, has_vmcs, has_tsc;
 };
 
 struct tsc_packet {
@@ -102,6 +102,8 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 					      .vmcs = v[2],
 					      .reason = v[3],
 					      .qualification = v[4],
+					      .vector = v[5] & 0xff,
+					      .has_vector = v[5] >> 31 & 1,
 					      .rip = v[6],
 					      .cr3 = v[7] };
 
@@ -148,6 +150,8 @@ static void on_event(void *context, const struct vmt_event *e)
 				  .cr3 = e->guest_cr3,
 				  .reason = e->reason | e->reason_flags,
 				  .qualification = e->qualification,
+				  .vector = e->vector,
+				  .has_vector = e->has & VMT_HAS_VECTOR,
 				  .has_rip = e->has & VMT_HAS_RIP,
 				  .has_cr3 = e->has & VMT_HAS_CR3,
 				  .has_reason = e->has & VMT_HAS_REASON,
@@ -224,6 +228,8 @@ static const char *compare(const struct recording *r, const struct transition *g
 			return "no reason";
 		if (g->reason != w->reason || g->qualification != w->qualification)
 			return "reason";
+		if (w->has_vector && (!g->has_vector || g->vector != w->vector))
+			return "vector";
 	}
 	if (g->has_tsc && g->tsc_error != VMT_PT_NO_BOUND &&
 	    (g->host_tsc > w->host_tsc + g->tsc_error || g->host_tsc + g->tsc_error < w->host_tsc))

@@ -18,6 +18,7 @@
  *   --long           it runs in 64-bit mode
  *   --self           it traces itself (no perf event)
  *   --khz K          its TSC rate
+ *   --spin N         it spins N times (64-bit mode)
  *   --conceal        it is concealed from Intel PT
  *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
  */
@@ -46,7 +47,7 @@ enum { MAX_CPUS = 8, PAGE = 4096, DATA_PAGES = 64 };
 
 struct options {
 	const char *name, *filter;
-	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, guest_only;
+	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, vm_spin, guest_only;
 	bool user, kernel, snapshot, no_drain, long_mode, self, conceal;
 	char **command;
 };
@@ -220,10 +221,10 @@ static struct options parse(char **argv)
 	const struct {
 		const char *name;
 		uint64_t *value;
-	} numbers[] = { { "--config", &o.config },	  { "--pages", &o.pages },
-			{ "--watermark", &o.watermark },  { "--overflow", &o.overflow },
-			{ "--vm", &o.vm_outs },		  { "--khz", &o.vm_khz },
-			{ "--guest-only", &o.guest_only } };
+	} numbers[] = { { "--config", &o.config },	 { "--pages", &o.pages },
+			{ "--watermark", &o.watermark }, { "--overflow", &o.overflow },
+			{ "--vm", &o.vm_outs },		 { "--khz", &o.vm_khz },
+			{ "--spin", &o.vm_spin },	 { "--guest-only", &o.guest_only } };
 	const struct {
 		const char *name;
 		bool *value;
@@ -279,6 +280,8 @@ static void create_vm(const struct options *o, struct vm *vm)
 
 	if (o->vm_outs)
 		vm_create(vm, kind, (uint32_t)o->vm_outs, (uint32_t)o->vm_khz);
+	if (o->vm_spin)
+		vm_set_spin(vm, (uint32_t)o->vm_spin);
 }
 
 struct second {
