@@ -2,7 +2,7 @@
 /*
  * Streams of the emulated CPU with Intel PT (virt-fixtures/ptcpu), decoded and compared with the
  * truth that the emulator logged: VM entries and exits with RIP, CR3, VMCS, reason, qualification
- * and host TSC, and guest TSCs turned into host TSCs. The packs of tests/golden/ptcpu, or those
+ * and host TSC, interrupts with vector and fault address, and guest TSCs turned into host TSCs. The packs of tests/golden/ptcpu, or those
  * that are named as arguments.
  */
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #include "tests/support/ptcpu_pack.h"
 #include "tests/support/ptcpu_truth.h"
 
-enum { MAX_TRANSITIONS = 20000, MAX_TSCS = 400000, MAX_TESTS = 64 };
+enum { MAX_TRANSITIONS = 20000, MAX_INTERRUPTS = 200000, MAX_TSCS = 400000, MAX_TESTS = 64 };
 
 #define CTL_TRACE_EN (1ULL << 0)
 #define CTL_OS	     (1ULL << 2)
@@ -43,6 +43,11 @@ struct tsc_packet {
 	bool nr;
 };
 
+struct interrupt {
+	uint64_t vector, from, cr2;
+	bool nr;
+};
+
 struct recording {
 	struct ptcpu_member truth, stream;
 	uint64_t ctl; /* the last one with TraceEn; bit 0 as it is now */
@@ -53,6 +58,8 @@ struct recording {
 	struct transition wanted[MAX_TRANSITIONS], got[MAX_TRANSITIONS];
 	size_t wanted_count, got_count;
 	struct tsc_packet tscs[MAX_TSCS];
+	struct interrupt interrupts[MAX_INTERRUPTS];
+	size_t interrupt_count, interrupt_seen, interrupt_wrong;
 	size_t tsc_count, tsc_seen, tsc_wrong;
 };
 
@@ -108,6 +115,10 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 					      .cr3 = v[7] };
 
 		add_wanted(r, &e, traced);
+	} else if (t->type == TRUTH_EVENT && traced && !r->lost && (r->ctl & CTL_EVENTS)) {
+		assert_true(r->interrupt_count < MAX_INTERRUPTS);
+		r->interrupts[r->interrupt_count++] =
+			(struct interrupt){ v[0], v[1], v[3], v[5] != 0 };
 	} else if (t->type == TRUTH_TSC) {
 		assert_true(r->tsc_count < MAX_TSCS);
 		r->tscs[r->tsc_count++] =
@@ -133,11 +144,29 @@ static void read_truth(struct recording *r)
 }
 
 /* ---- the decoder ---- */
+/* CFE INTR with its vector, of a page fault with its address, in a guest with its RIP. */
+static void take_interrupt(struct recording *r, const struct vmt_event *e)
+{
+	enum { VECTOR_PF = 14 };
+	const struct interrupt *w = &r->interrupts[r->interrupt_seen++];
+
+	if (r->interrupt_seen > r->interrupt_count) {
+		r->interrupt_wrong++;
+		return;
+	}
+	r->interrupt_wrong += w->vector != e->vector ||
+			      (w->vector == VECTOR_PF &&
+			       (!(e->has & VMT_HAS_VALUE) || (uint64_t)e->value != w->cr2)) ||
+			      ((e->has & VMT_HAS_RIP) && (!w->nr || e->guest_rip != w->from));
+}
+
 static void on_event(void *context, const struct vmt_event *e)
 {
 	struct recording *r = context;
 	struct transition *t;
 
+	if (e->type == VMT_EVENT_NOTE && (e->has & VMT_HAS_VECTOR))
+		take_interrupt(r, e);
 	if (e->type != VMT_EVENT_ENTRY && e->type != VMT_EVENT_EXIT)
 		return;
 	assert_true(r->got_count < MAX_TRANSITIONS);
@@ -264,6 +293,10 @@ static void compare_all(struct recording *r, bool concealed)
 	}
 	assert_int_equal(wrong, 0);
 	assert_int_equal(r->got_count, r->wanted_count);
+	if (r->ctl & CTL_OS) { /* else only what user code comes to */
+		assert_int_equal(r->interrupt_wrong, 0);
+		assert_int_equal(r->interrupt_seen, r->interrupt_count);
+	}
 	assert_int_equal(r->tsc_wrong, 0);
 	assert_int_equal(r->tsc_seen, r->tsc_count);
 }
