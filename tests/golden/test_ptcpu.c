@@ -2,7 +2,8 @@
 /*
  * Streams of the emulated CPU with Intel PT (virt-fixtures/ptcpu), decoded and compared with the
  * truth that the emulator logged: VM entries and exits with RIP, CR3, VMCS, reason, qualification
- * and host TSC, interrupts with vector and fault address, and guest TSCs turned into host TSCs. The packs of tests/golden/ptcpu, or those
+ * and host TSC, interrupts with vector and fault address, and guest TSCs turned into host TSCs.
+ * Each stream is decoded in one piece and in small ones. The packs of tests/golden/ptcpu, or those
  * that are named as arguments.
  */
 #include <setjmp.h>
@@ -206,7 +207,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		r->tsc_wrong++;
 }
 
-static void decode(struct recording *r)
+static void decode(struct recording *r, size_t piece)
 {
 	const struct vmt_pt_vm vm = { .vmcs = VMT_PT_ANY_VMCS,
 				      .map = r->map,
@@ -227,7 +228,11 @@ static void decode(struct recording *r)
 	struct vmt_ledger ledger;
 
 	assert_non_null(d);
-	vmt_pt_decoder_feed(d, r->stream.bytes, r->stream.size);
+	r->got_count = r->tsc_seen = r->tsc_wrong = 0;
+	r->interrupt_seen = r->interrupt_wrong = 0;
+	for (size_t at = 0; at < r->stream.size; at += piece)
+		vmt_pt_decoder_feed(d, r->stream.bytes + at,
+				    piece < r->stream.size - at ? piece : r->stream.size - at);
 	vmt_pt_decoder_end(d);
 	ledger = vmt_pt_decoder_ledger(d);
 	vmt_pt_decoder_free(d);
@@ -309,6 +314,7 @@ struct test {
 
 static void test_recording(void **state)
 {
+	static const size_t pieces[] = { 0, 7 }; /* 0: the whole */
 	const struct test *test = *state;
 	struct recording *r = calloc(1, sizeof(*r));
 	struct ptcpu_pack pack;
@@ -319,8 +325,10 @@ static void test_recording(void **state)
 		;
 	assert_true(ptcpu_pack_beside(&pack, &r->truth, ".pt", &r->stream));
 	read_truth(r);
-	decode(r);
-	compare_all(r, strstr(test->member, "conceal") != NULL);
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		decode(r, pieces[i] ? pieces[i] : r->stream.size + 1);
+		compare_all(r, strstr(test->member, "conceal") != NULL);
+	}
 	ptcpu_pack_close(&pack);
 	free(r);
 }
