@@ -18,7 +18,7 @@
  *   --long           it runs in 64-bit mode
  *   --self           it traces itself (no perf event)
  *   --khz K          its TSC rate
- *   --spin N         it spins N times (64-bit mode)
+ *   --spin N         it spins N times (64-bit mode) under timer interrupts
  *   --conceal        it is concealed from Intel PT
  *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
  */
@@ -40,6 +40,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -317,6 +318,18 @@ static struct second start_second(const struct options *o)
 	_exit(0);
 }
 
+/* One interrupt of the host's timer each 100 microseconds while the guest spins. */
+static void arm_timers(void)
+{
+	for (long n = 1; n <= 16; n++) {
+		const struct itimerspec at = { .it_value.tv_nsec = n * 100000 };
+		const int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+
+		if (fd < 0 || timerfd_settime(fd, 0, &at, NULL))
+			die("timerfd");
+	}
+}
+
 static void run_vms(struct vm *vm, const struct second *second)
 {
 	if (second->pid > 0 && write(second->socket, "", 1) != 1)
@@ -364,6 +377,8 @@ int main(int argc, char **argv)
 	ioctl(counter, PERF_EVENT_IOC_ENABLE, 0UL);
 	if (o.overflow)
 		bed_call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
+	if (o.vm_spin)
+		arm_timers();
 	if (o.vm_outs)
 		run_vms(&vm, &second);
 	else
