@@ -2,7 +2,8 @@
 /*
  * Streams of the emulated CPU with Intel PT (virt-fixtures/ptcpu), decoded and compared with the
  * truth that the emulator logged: VM entries and exits with RIP, CR3, VMCS, reason, qualification
- * and host TSC, and guest TSCs turned into host TSCs. The packs of tests/golden/ptcpu, or those
+ * and host TSC, interrupts with vector and fault address, and guest TSCs turned into host TSCs.
+ * Each stream is decoded in one piece and in small ones. The packs of tests/golden/ptcpu, or those
  * that are named as arguments.
  */
 #include <setjmp.h>
@@ -21,7 +22,7 @@
 #include "tests/support/ptcpu_pack.h"
 #include "tests/support/ptcpu_truth.h"
 
-enum { MAX_TRANSITIONS = 20000, MAX_TSCS = 400000, MAX_TESTS = 64 };
+enum { MAX_TRANSITIONS = 20000, MAX_INTERRUPTS = 200000, MAX_TSCS = 400000, MAX_TESTS = 64 };
 
 #define CTL_TRACE_EN (1ULL << 0)
 #define CTL_OS	     (1ULL << 2)
@@ -33,13 +34,18 @@ enum { MAX_TRANSITIONS = 20000, MAX_TSCS = 400000, MAX_TESTS = 64 };
 struct transition {
 	bool exit;
 	uint64_t host_tsc, vmcs, rip, cr3, reason, qualification;
-	uint64_t tsc_error;
-	bool has_rip, has_cr3, has_reason, has_vmcs, has_tsc;
+	uint64_t tsc_error, vector;
+	bool has_vector, has_rip, has_cr3, has_reason, has_vmcs, has_tsc;
 };
 
 struct tsc_packet {
 	uint64_t offset, host, seen;
 	struct vmx_tsc_map map; /* of the guest, when it is a guest's */
+	bool nr;
+};
+
+struct interrupt {
+	uint64_t vector, from, cr2;
 	bool nr;
 };
 
@@ -53,6 +59,8 @@ struct recording {
 	struct transition wanted[MAX_TRANSITIONS], got[MAX_TRANSITIONS];
 	size_t wanted_count, got_count;
 	struct tsc_packet tscs[MAX_TSCS];
+	struct interrupt interrupts[MAX_INTERRUPTS];
+	size_t interrupt_count, interrupt_seen, interrupt_wrong;
 	size_t tsc_count, tsc_seen, tsc_wrong;
 };
 
@@ -102,10 +110,16 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 					      .vmcs = v[2],
 					      .reason = v[3],
 					      .qualification = v[4],
+					      .vector = v[5] & 0xff,
+					      .has_vector = v[5] >> 31 & 1,
 					      .rip = v[6],
 					      .cr3 = v[7] };
 
 		add_wanted(r, &e, traced);
+	} else if (t->type == TRUTH_EVENT && traced && !r->lost && (r->ctl & CTL_EVENTS)) {
+		assert_true(r->interrupt_count < MAX_INTERRUPTS);
+		r->interrupts[r->interrupt_count++] =
+			(struct interrupt){ v[0], v[1], v[3], v[5] != 0 };
 	} else if (t->type == TRUTH_TSC) {
 		assert_true(r->tsc_count < MAX_TSCS);
 		r->tscs[r->tsc_count++] =
@@ -131,11 +145,29 @@ static void read_truth(struct recording *r)
 }
 
 /* ---- the decoder ---- */
+/* CFE INTR with its vector, of a page fault with its address, in a guest with its RIP. */
+static void take_interrupt(struct recording *r, const struct vmt_event *e)
+{
+	enum { VECTOR_PF = 14 };
+	const struct interrupt *w = &r->interrupts[r->interrupt_seen++];
+
+	if (r->interrupt_seen > r->interrupt_count) {
+		r->interrupt_wrong++;
+		return;
+	}
+	r->interrupt_wrong += w->vector != e->vector ||
+			      (w->vector == VECTOR_PF &&
+			       (!(e->has & VMT_HAS_VALUE) || (uint64_t)e->value != w->cr2)) ||
+			      ((e->has & VMT_HAS_RIP) && (!w->nr || e->guest_rip != w->from));
+}
+
 static void on_event(void *context, const struct vmt_event *e)
 {
 	struct recording *r = context;
 	struct transition *t;
 
+	if (e->type == VMT_EVENT_NOTE && (e->has & VMT_HAS_VECTOR))
+		take_interrupt(r, e);
 	if (e->type != VMT_EVENT_ENTRY && e->type != VMT_EVENT_EXIT)
 		return;
 	assert_true(r->got_count < MAX_TRANSITIONS);
@@ -148,6 +180,8 @@ static void on_event(void *context, const struct vmt_event *e)
 				  .cr3 = e->guest_cr3,
 				  .reason = e->reason | e->reason_flags,
 				  .qualification = e->qualification,
+				  .vector = e->vector,
+				  .has_vector = e->has & VMT_HAS_VECTOR,
 				  .has_rip = e->has & VMT_HAS_RIP,
 				  .has_cr3 = e->has & VMT_HAS_CR3,
 				  .has_reason = e->has & VMT_HAS_REASON,
@@ -173,7 +207,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		r->tsc_wrong++;
 }
 
-static void decode(struct recording *r)
+static void decode(struct recording *r, size_t piece)
 {
 	const struct vmt_pt_vm vm = { .vmcs = VMT_PT_ANY_VMCS,
 				      .map = r->map,
@@ -194,7 +228,11 @@ static void decode(struct recording *r)
 	struct vmt_ledger ledger;
 
 	assert_non_null(d);
-	vmt_pt_decoder_feed(d, r->stream.bytes, r->stream.size);
+	r->got_count = r->tsc_seen = r->tsc_wrong = 0;
+	r->interrupt_seen = r->interrupt_wrong = 0;
+	for (size_t at = 0; at < r->stream.size; at += piece)
+		vmt_pt_decoder_feed(d, r->stream.bytes + at,
+				    piece < r->stream.size - at ? piece : r->stream.size - at);
 	vmt_pt_decoder_end(d);
 	ledger = vmt_pt_decoder_ledger(d);
 	vmt_pt_decoder_free(d);
@@ -224,6 +262,8 @@ static const char *compare(const struct recording *r, const struct transition *g
 			return "no reason";
 		if (g->reason != w->reason || g->qualification != w->qualification)
 			return "reason";
+		if (w->has_vector && (!g->has_vector || g->vector != w->vector))
+			return "vector";
 	}
 	if (g->has_tsc && g->tsc_error != VMT_PT_NO_BOUND &&
 	    (g->host_tsc > w->host_tsc + g->tsc_error || g->host_tsc + g->tsc_error < w->host_tsc))
@@ -258,6 +298,10 @@ static void compare_all(struct recording *r, bool concealed)
 	}
 	assert_int_equal(wrong, 0);
 	assert_int_equal(r->got_count, r->wanted_count);
+	if (r->ctl & CTL_OS) { /* else only what user code comes to */
+		assert_int_equal(r->interrupt_wrong, 0);
+		assert_int_equal(r->interrupt_seen, r->interrupt_count);
+	}
 	assert_int_equal(r->tsc_wrong, 0);
 	assert_int_equal(r->tsc_seen, r->tsc_count);
 }
@@ -270,6 +314,7 @@ struct test {
 
 static void test_recording(void **state)
 {
+	static const size_t pieces[] = { 0, 7 }; /* 0: the whole */
 	const struct test *test = *state;
 	struct recording *r = calloc(1, sizeof(*r));
 	struct ptcpu_pack pack;
@@ -280,8 +325,10 @@ static void test_recording(void **state)
 		;
 	assert_true(ptcpu_pack_beside(&pack, &r->truth, ".pt", &r->stream));
 	read_truth(r);
-	decode(r);
-	compare_all(r, strstr(test->member, "conceal") != NULL);
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		decode(r, pieces[i] ? pieces[i] : r->stream.size + 1);
+		compare_all(r, strstr(test->member, "conceal") != NULL);
+	}
 	ptcpu_pack_close(&pack);
 	free(r);
 }

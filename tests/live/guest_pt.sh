@@ -10,6 +10,7 @@ done
 recordings() {
     ptrec --config 0xe601 --vm 30 system
     ptrec --config 0x8000e601 --vm 30 --long events
+    ptrec --config 0x8000e601 --vm 4 --long --spin 0x80000 interrupts
     ptrec --config 0x8000c601 --vm 30 --long nobranch
     ptrec --config 0xe603 --vm 30 cycles
     ptrec --config 0x8000e601 --vm 30 --khz 1749956 --long half

@@ -18,6 +18,7 @@
  *   --long           it runs in 64-bit mode
  *   --self           it traces itself (no perf event)
  *   --khz K          its TSC rate
+ *   --spin N         it spins N times (64-bit mode) under timer interrupts
  *   --conceal        it is concealed from Intel PT
  *   --guest-only CTL no perf event: IA32_RTIT_CTL is CTL in the guest and 0 outside
  */
@@ -39,6 +40,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +48,7 @@ enum { MAX_CPUS = 8, PAGE = 4096, DATA_PAGES = 64 };
 
 struct options {
 	const char *name, *filter;
-	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, guest_only;
+	uint64_t config, pages, watermark, overflow, vm_outs, vm_khz, vm_spin, guest_only;
 	bool user, kernel, snapshot, no_drain, long_mode, self, conceal;
 	char **command;
 };
@@ -220,10 +222,10 @@ static struct options parse(char **argv)
 	const struct {
 		const char *name;
 		uint64_t *value;
-	} numbers[] = { { "--config", &o.config },	  { "--pages", &o.pages },
-			{ "--watermark", &o.watermark },  { "--overflow", &o.overflow },
-			{ "--vm", &o.vm_outs },		  { "--khz", &o.vm_khz },
-			{ "--guest-only", &o.guest_only } };
+	} numbers[] = { { "--config", &o.config },	 { "--pages", &o.pages },
+			{ "--watermark", &o.watermark }, { "--overflow", &o.overflow },
+			{ "--vm", &o.vm_outs },		 { "--khz", &o.vm_khz },
+			{ "--spin", &o.vm_spin },	 { "--guest-only", &o.guest_only } };
 	const struct {
 		const char *name;
 		bool *value;
@@ -279,6 +281,8 @@ static void create_vm(const struct options *o, struct vm *vm)
 
 	if (o->vm_outs)
 		vm_create(vm, kind, (uint32_t)o->vm_outs, (uint32_t)o->vm_khz);
+	if (o->vm_spin)
+		vm_set_spin(vm, (uint32_t)o->vm_spin);
 }
 
 struct second {
@@ -312,6 +316,18 @@ static struct second start_second(const struct options *o)
 	if (write(ends[1], "", 1) == 1 && read(ends[1], &byte, 1) == 1)
 		vm_run(&vm);
 	_exit(0);
+}
+
+/* Interrupts of the host while the guest spins. The emulated timer is fast against the TSC. */
+static void arm_timers(void)
+{
+	for (long n = 1; n <= 16; n++) {
+		const struct itimerspec at = { .it_value.tv_nsec = n * 5000000 };
+		const int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+
+		if (fd < 0 || timerfd_settime(fd, 0, &at, NULL))
+			die("timerfd");
+	}
 }
 
 static void run_vms(struct vm *vm, const struct second *second)
@@ -361,6 +377,8 @@ int main(int argc, char **argv)
 	ioctl(counter, PERF_EVENT_IOC_ENABLE, 0UL);
 	if (o.overflow)
 		bed_call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
+	if (o.vm_spin)
+		arm_timers();
 	if (o.vm_outs)
 		run_vms(&vm, &second);
 	else

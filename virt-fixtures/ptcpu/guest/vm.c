@@ -159,6 +159,11 @@ void vm_create(struct vm *vm, enum vm_kind kind, uint32_t outs, uint32_t tsc_khz
 	memcpy(vm->ram + CODE, codes[kind].bytes, codes[kind].count);
 }
 
+void vm_set_spin(struct vm *vm, uint32_t count)
+{
+	memcpy(vm->ram + CODE + 1, &count, sizeof(count)); /* mov esi, count */
+}
+
 void vm_run(struct vm *vm)
 {
 	const struct kvm_run *run = vm->run;

@@ -24,6 +24,8 @@ struct vm {
 
 /* At tsc_khz, 0: the host's rate. Exits on failure. */
 void vm_create(struct vm *vm, enum vm_kind kind, uint32_t outs, uint32_t tsc_khz);
+/* A VM_LONG guest spins that often, instead of 2000H times, before anything else. */
+void vm_set_spin(struct vm *vm, uint32_t count);
 /* Until the guest halts. */
 void vm_run(struct vm *vm);
 
