@@ -90,6 +90,8 @@ void vmt_recorder_update(struct vmt_recorder *r)
 	r->info.exits = stats.exits;
 	r->info.lost_records = stats.lost_records;
 	r->info.unknown_losses = stats.unknown_losses;
+	r->info.pt_bytes = stats.pt_bytes;
+	r->info.pt_truncated = stats.pt_truncated;
 	r->info.kept_bytes = bytes - totals.dropped_bytes;
 	r->info.kept_records = stats.records - totals.dropped_records;
 	r->info.kept_exits = stats.exits - totals.dropped_exits;
