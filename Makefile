@@ -89,6 +89,16 @@ $(BENCH_BIN): $(O)/%: $(O)/%.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 $(filter %/bench_insn,$(BENCH_BIN)): PKG_LIBS += $(ZYDIS_LIBS)
 
+# ---- the emulated CPU with Intel PT: a library for bochs-bin, see virt-fixtures/ptcpu ----
+PTCPU := $(O)/ptcpu.so
+PTCPU_OBJ := $(patsubst %.c,$(O)/%.pic.o,$(call src,virt-fixtures/ptcpu))
+$(O)/%.pic.o: $(srcdir)/%.c
+	$(call say,CC,$*.c)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+$(PTCPU): $(PTCPU_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
+
 .PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
 all: $(O)/vmtrace man
@@ -112,7 +122,7 @@ deps:
 demo: deps
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptfleet measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
@@ -133,7 +143,7 @@ check-mutation: $(TEST_BIN)
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
 		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
-check-labs: all
+check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 

@@ -57,7 +57,7 @@ static enum vmx_pt_verdict judge(const struct vmx_pt_caps *caps, enum vmx_ctl_wo
 
 	if (!vmx_ctl_allowed(caps, word, &must, &may))
 		return VMX_PT_UNKNOWN;
-	return (value ? may >> bit & 1 : !(must >> bit & 1)) ? VMX_PT_FITS : VMX_PT_REFUSED;
+	return (value ? may >> bit & 1 : ~must >> bit & 1) ? VMX_PT_FITS : VMX_PT_REFUSED;
 }
 
 /* Whether guest-only tracing can be had by the two controls for IA32_RTIT_CTL. */

@@ -261,8 +261,9 @@ static int take_item(struct vmt_input *in, const struct vmt_item *item, struct v
 	case VMT_ITEM_VCPU_TSC:
 		input_aux_tsc(in, item);
 		return 0;
-	case VMT_ITEM_AUX:
-		return 0; /* read through the index */
+	case VMT_ITEM_AUX: /* read through the index */
+	case VMT_ITEM_USER:
+		return 0;
 	}
 	return 0;
 }

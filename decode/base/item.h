@@ -23,6 +23,8 @@ enum vmt_item_type {
 	VMT_ITEM_AUX, /* a stretch of Intel PT bytes stands here; aux says which, data is NULL */
 	VMT_ITEM_VCPU_LINK, /* struct vmt_vcpu_link[] as bytes (base/aux.h) */
 	VMT_ITEM_END,	    /* the writer closed the file in order */
+	VMT_ITEM_USER, /* a record of perf itself as it stands, where it was asked for (perf.data)
+			*/
 };
 
 struct vmt_ring_attr;
@@ -38,9 +40,15 @@ struct vmt_item {
 	const struct vmt_ring_attr *attr;
 	const uint64_t *ids;
 	size_t nr_ids;
+	const uint8_t *attr_bytes; /* the perf_event_attr as it stands; NULL: the source has none */
+	size_t attr_len;
+	/* VMT_ITEM_FORMAT: of the tracepoint, NULL: not known */
+	const char *system;
 	/* VMT_ITEM_AUX: read through the source's struct vmt_aux_index */
 	const struct vmt_aux_extent *aux;
-	uint32_t aux_idx;
+	uint32_t aux_idx, aux_cpu, aux_tid; /* of its area */
+	uint32_t
+		aux_thread; /* perf.data: the record's tid, UINT32_MAX: any; a CPU's may have one */
 	/* VMT_ITEM_LOSS: bytes of the input that were skipped, or records that were never written
 	 */
 	uint64_t lost_bytes;

@@ -248,8 +248,8 @@ void vmt_records_item(struct vmt_records *records, const struct vmt_item *item)
 		[VMT_ITEM_FORMAT] = "format",	[VMT_ITEM_ROUND] = "round",
 		[VMT_ITEM_ANCHOR] = "anchor",	[VMT_ITEM_VCPU_TSC] = "vcpu-tsc",
 		[VMT_ITEM_AUX] = "aux",		[VMT_ITEM_VCPU_LINK] = "vcpu-link",
-		[VMT_ITEM_MARK] = "mark",	[VMT_ITEM_LOSS] = "loss",
-		[VMT_ITEM_END] = "end"
+		[VMT_ITEM_USER] = "user",	[VMT_ITEM_MARK] = "mark",
+		[VMT_ITEM_LOSS] = "loss",	[VMT_ITEM_END] = "end"
 	};
 	char text[200] = "";
 	struct line l = {

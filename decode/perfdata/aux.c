@@ -154,6 +154,9 @@ static int take_trace(struct vmt_perfdata *p, const struct vmt_aux_area *area,
 	item->type = VMT_ITEM_AUX;
 	item->aux = &p->extent;
 	item->aux_idx = area->idx;
+	item->aux_cpu = area->cpu;
+	item->aux_tid = area->tid;
+	item->aux_thread = p->extent_thread;
 	return 1;
 }
 
@@ -172,6 +175,7 @@ int perf_auxtrace(struct vmt_perfdata *p, const uint8_t *record, size_t len, str
 	area.idx = vmt_cursor_u32(&c);
 	area.tid = vmt_cursor_u32(&c);
 	area.cpu = vmt_cursor_u32(&c);
+	p->extent_thread = area.tid;
 	if (area.cpu != VMT_AUX_NO_CPU || area.tid == UINT32_MAX)
 		area.tid = 0;
 	perf_loss_item(p, item, "auxtrace", 0);

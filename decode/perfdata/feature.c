@@ -64,24 +64,21 @@ const char *vmt_perfdata_feature(const struct vmt_perfdata *p, const char *name)
 	return NULL;
 }
 
-bool perf_attr_read(const uint8_t *bytes, size_t len, struct vmt_ring_attr *out)
+static struct vmt_ring_attr ring_attr(const uint8_t *bytes, size_t len)
 {
-	if (len < 64)
-		return false;
-	*out = (struct vmt_ring_attr){ .type = vmt_load_u32(bytes),
+	return (struct vmt_ring_attr){ .type = vmt_load_u32(bytes),
 				       .config = vmt_load_u64(bytes + 8),
 				       .sample_type = vmt_load_u64(bytes + 24),
 				       .read_format = vmt_load_u64(bytes + 32),
-				       .flags = vmt_load_u64(bytes + 40) };
-	if (len >= 80)
-		out->branch_sample_type = vmt_load_u64(bytes + 72);
-	return true;
+				       .flags = vmt_load_u64(bytes + 40),
+				       .branch_sample_type =
+					       len >= 80 ? vmt_load_u64(bytes + 72) : 0 };
 }
 
-int perf_attr_add(struct vmt_perfdata *p, const struct vmt_ring_attr *attr, uint64_t *ids,
+int perf_attr_add(struct vmt_perfdata *p, const uint8_t *bytes, size_t len, uint64_t *ids,
 		  size_t nr_ids)
 {
-	struct perf_attr *attrs;
+	struct perf_attr *attrs, *a;
 
 	if (p->nr_attrs == PERF_ATTRS_MAX || nr_ids > PERF_IDS_MAX - p->total_ids) {
 		free(ids);
@@ -93,7 +90,10 @@ int perf_attr_add(struct vmt_perfdata *p, const struct vmt_ring_attr *attr, uint
 		return VMT_E_NOMEM;
 	}
 	p->attrs = attrs;
-	p->attrs[p->nr_attrs++] = (struct perf_attr){ *attr, ids, nr_ids };
+	a = &p->attrs[p->nr_attrs++];
+	*a = (struct perf_attr){ .attr = ring_attr(bytes, len), .ids = ids, .nr_ids = nr_ids };
+	a->len = len < PERF_ATTR_LEN ? len : PERF_ATTR_LEN;
+	memcpy(a->bytes, bytes, a->len);
 	p->total_ids += nr_ids;
 	return 0;
 }

@@ -77,14 +77,12 @@ static int read_attrs(struct vmt_perfdata *p, struct section attrs, uint64_t att
 				   "the recorder did not finish its header");
 	table = load(p, attrs, &status, diag);
 	for (uint64_t at = 0; !status && at + attr_size <= attrs.size; at += attr_size) {
-		struct vmt_ring_attr attr;
 		uint64_t *ids;
 		size_t nr;
 
-		perf_attr_read(table + at, (size_t)attr_size - 16, &attr);
 		status = read_ids(p, load_section(table + at + attr_size - 16), &ids, &nr, diag);
 		if (!status)
-			status = perf_attr_add(p, &attr, ids, nr);
+			status = perf_attr_add(p, table + at, (size_t)attr_size - 16, ids, nr);
 	}
 	free(table);
 	if (status)
@@ -136,10 +134,16 @@ static int read_features(struct vmt_perfdata *p, uint64_t table_offset, struct v
 
 	if (!table)
 		return status == VMT_E_NOMEM || status == VMT_E_IO ? status : 0;
-	for (unsigned int bit = 0; !status && bit <= PERF_FEATURE_CMDLINE; bit++) {
-		if (p->feature_bits[bit / 64] >> (bit % 64) & 1)
-			status = read_feature(p, bit, load_section(table + 16 * (size_t)row++),
-					      diag);
+	for (unsigned int bit = 0; !status && bit < PERF_FEATURE_BITS; bit++) {
+		struct section s;
+
+		if (!(p->feature_bits[bit / 64] >> (bit % 64) & 1))
+			continue;
+		s = load_section(table + 16 * (size_t)row++);
+		if (inside(p, s))
+			p->sections[bit] = (struct perf_section){ s.offset, s.size };
+		if (bit <= PERF_FEATURE_CMDLINE)
+			status = read_feature(p, bit, s, diag);
 	}
 	free(table);
 	return status;

@@ -105,6 +105,21 @@ int vmt_perfdata_need_formats(const struct vmt_perfdata *p, struct vmt_diag *dia
 		"record, or perf record -o - >FILE, puts them in front");
 }
 
+void vmt_perfdata_want_user(struct vmt_perfdata *p)
+{
+	p->wants_user = true;
+}
+
+bool vmt_perfdata_section(const struct vmt_perfdata *p, unsigned int feature, uint64_t *offset,
+			  uint64_t *size)
+{
+	if (feature >= PERF_FEATURE_BITS || !p->sections[feature].size)
+		return false;
+	*offset = p->sections[feature].offset;
+	*size = p->sections[feature].size;
+	return true;
+}
+
 /* ---- counting and stepping ---- */
 
 void perf_count(struct vmt_perfdata *p, uint64_t decoded, uint64_t skipped)
@@ -301,9 +316,12 @@ static int waiting_item(struct vmt_perfdata *p, struct vmt_item *item)
 	if (p->at.next_attr < p->nr_attrs) {
 		const struct perf_attr *a = &p->attrs[p->at.next_attr++];
 
-		*item = (struct vmt_item){
-			.type = VMT_ITEM_ATTR, .attr = &a->attr, .ids = a->ids, .nr_ids = a->nr_ids
-		};
+		*item = (struct vmt_item){ .type = VMT_ITEM_ATTR,
+					   .attr = &a->attr,
+					   .ids = a->ids,
+					   .nr_ids = a->nr_ids,
+					   .attr_bytes = a->bytes,
+					   .attr_len = a->len };
 		return 1;
 	}
 	if (p->at.next_text < p->nr_texts) {
@@ -311,7 +329,8 @@ static int waiting_item(struct vmt_perfdata *p, struct vmt_item *item)
 
 		*item = (struct vmt_item){ .type = VMT_ITEM_FORMAT,
 					   .data = p->formats + t->offset,
-					   .len = t->len };
+					   .len = t->len,
+					   .system = t->system[0] ? t->system : NULL };
 		return 1;
 	}
 	return packed_item(p, item);

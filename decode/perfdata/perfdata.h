@@ -38,6 +38,16 @@ void vmt_perfdata_close(struct vmt_perfdata *perf);
 /* Frees all but the reader it had taken over, and gives that back. */
 struct vmt_reader *vmt_perfdata_release(struct vmt_perfdata *perf);
 
+/*
+ * From now on records of perf itself that are neither trace, compressed data, attrs nor tracing
+ * data nor the end of a round come as VMT_ITEM_USER, whole. For who writes them down again.
+ */
+void vmt_perfdata_want_user(struct vmt_perfdata *perf);
+
+/* Where a header feature lies in a file (file mode); false when it is absent or cut off. */
+bool vmt_perfdata_section(const struct vmt_perfdata *perf, unsigned int feature, uint64_t *offset,
+			  uint64_t *size);
+
 /* 1 and the next item, 0 at the end, negative VMT_E_IO, VMT_E_NOMEM. Damage is an item. */
 int vmt_perfdata_next(struct vmt_perfdata *perf, struct vmt_item *item, struct vmt_diag *diag);
 

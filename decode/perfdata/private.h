@@ -16,7 +16,10 @@
 #define PERF_FORMATS_TEXT (4u << 20)  /* of all that are kept */
 #define PERF_FEATURES	  7
 #define PERF_FEATURE_MAX  (64u << 10)
-#define PERF_TRACEPOINT	  2 /* perf_event_attr.type */
+#define PERF_TRACEPOINT	  2    /* perf_event_attr.type */
+#define PERF_ATTR_LEN	  128u /* bytes of an attr that are kept as they stand */
+#define PERF_SYSTEM_LEN	  64u
+#define PERF_FEATURE_BITS 256u
 
 /* include/uapi/linux/perf_event.h leaves the types from 64 on to perf: tools/lib/perf. */
 enum perf_user_type {
@@ -41,6 +44,8 @@ enum perf_feature {
 /* An attr with its ids, waiting to be delivered. */
 struct perf_attr {
 	struct vmt_ring_attr attr;
+	uint8_t bytes[PERF_ATTR_LEN];
+	size_t len;
 	uint64_t *ids;
 	size_t nr_ids;
 };
@@ -48,6 +53,12 @@ struct perf_attr {
 /* The text of one format, in `formats`. */
 struct perf_text {
 	size_t offset, len;
+	char system[PERF_SYSTEM_LEN];
+};
+
+/* A feature section of file mode; size 0: none. */
+struct perf_section {
+	uint64_t offset, size;
 };
 
 /* How far the file has been read. */
@@ -70,6 +81,8 @@ struct vmt_perfdata {
 	bool has_data_end; /* file mode: the data section ends at data_end */
 	uint64_t data_end;
 	uint64_t feature_bits[4];
+	struct perf_section sections[PERF_FEATURE_BITS];
+	bool wants_user; /* VMT_ITEM_USER is delivered */
 	struct perf_place at;
 
 	struct perf_attr *attrs;
@@ -94,8 +107,9 @@ struct vmt_perfdata {
 	struct vmt_aux_build build;
 	uint64_t mtc_bit, mtc_freq_bits; /* of the config, as AUXTRACE_INFO names them */
 	char *filter;			 /* aux.info.filter */
-	struct vmt_aux_extent extent;	 /* of the VMT_ITEM_AUX before */
-	struct vmt_vcpu_link *links;	 /* of the VMT_ITEM_VCPU_LINK before */
+	struct vmt_aux_extent extent;
+	uint32_t extent_thread; /* tid of its record */ /* of the VMT_ITEM_AUX before */
+	struct vmt_vcpu_link *links;			/* of the VMT_ITEM_VCPU_LINK before */
 	uint64_t spool_lost; /* bytes of a pipe that found no room; counted, to be told */
 	bool tell_limit;     /* aux.lost_bytes are to be told */
 };
@@ -107,10 +121,11 @@ int perf_header_read(struct vmt_perfdata *p, struct vmt_diag *diag);
 
 /* ---- feature.c ---- */
 
-/* Reads an attr of `len` stored bytes; false when it is too short. */
-bool perf_attr_read(const uint8_t *bytes, size_t len, struct vmt_ring_attr *out);
-/* Takes over ids. VMT_E_LIMIT, VMT_E_NOMEM (ids are freed). */
-int perf_attr_add(struct vmt_perfdata *p, const struct vmt_ring_attr *attr, uint64_t *ids,
+/*
+ * Adds the attr in `len` stored bytes, of which there are at least 64. Takes over ids. VMT_E_LIMIT,
+ * VMT_E_NOMEM (ids are freed).
+ */
+int perf_attr_add(struct vmt_perfdata *p, const uint8_t *bytes, size_t len, uint64_t *ids,
 		  size_t nr_ids);
 /* A feature section: the ones with text are kept. */
 void perf_feature_take(struct vmt_perfdata *p, uint64_t feature, const uint8_t *bytes, size_t len);

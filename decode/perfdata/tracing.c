@@ -19,6 +19,7 @@ struct walk {
 	uint64_t left, used;
 	bool broken;
 	int status;
+	char system[PERF_SYSTEM_LEN]; /* of the formats that come, empty: none */
 };
 
 static bool fail(struct walk *w, int status)
@@ -74,14 +75,19 @@ static uint64_t number(struct walk *w, size_t size)
 	return v;
 }
 
-/* A name with its NUL. */
+/* A name with its NUL, which is kept when it is short enough. */
 static bool string(struct walk *w)
 {
 	size_t want = w->left < NAME_MAX_LEN ? (size_t)w->left : NAME_MAX_LEN, there;
 	const uint8_t *bytes = want ? look(w, want, &there) : NULL;
 	const uint8_t *nul = bytes ? memchr(bytes, 0, want) : NULL;
 
-	return nul ? step(w, (uint64_t)(nul - bytes) + 1) : fail(w, w->status);
+	if (!nul)
+		return fail(w, w->status);
+	w->system[0] = '\0';
+	if ((size_t)(nul - bytes) < sizeof(w->system))
+		memcpy(w->system, bytes, (size_t)(nul - bytes) + 1);
+	return step(w, (uint64_t)(nul - bytes) + 1);
 }
 
 /* The number in the line "ID: n" of a format; false when it has none. */
@@ -110,7 +116,7 @@ static bool is_wanted(const struct vmt_perfdata *p, const uint8_t *text, size_t 
 	return !p->nr_attrs;
 }
 
-static int keep(struct vmt_perfdata *p, const uint8_t *text, size_t len)
+static int keep(struct vmt_perfdata *p, const uint8_t *text, size_t len, const char *system)
 {
 	if (!p->texts)
 		p->texts = calloc(PERF_FORMATS_MAX, sizeof(*p->texts));
@@ -131,7 +137,8 @@ static int keep(struct vmt_perfdata *p, const uint8_t *text, size_t len)
 		p->formats_cap = cap;
 	}
 	memcpy(p->formats + p->formats_len, text, len);
-	p->texts[p->nr_texts++] = (struct perf_text){ p->formats_len, len };
+	p->texts[p->nr_texts] = (struct perf_text){ .offset = p->formats_len, .len = len };
+	memcpy(p->texts[p->nr_texts++].system, system, PERF_SYSTEM_LEN);
 	p->formats_len += len;
 	return 0;
 }
@@ -145,7 +152,7 @@ static bool format(struct walk *w)
 	if (size && size <= PERF_FORMAT_MAX) {
 		text = look(w, (size_t)size, &there);
 		if (text && is_wanted(w->p, text, (size_t)size)) {
-			int status = keep(w->p, text, (size_t)size);
+			int status = keep(w->p, text, (size_t)size, w->system);
 
 			if (status)
 				return fail(w, status);
@@ -180,6 +187,7 @@ static void walk_section(struct walk *w)
 		if (!string(w) || !step(w, number(w, 8)))
 			return;
 	}
+	memcpy(w->system, "ftrace", sizeof("ftrace"));
 	if (!formats(w))
 		return;
 	for (systems = number(w, 4); systems && !w->broken; systems--) {

@@ -17,7 +17,6 @@ static int no_memory(struct vmt_diag *diag)
 /* HEADER_ATTR: an attr that says its own length, then ids to the end. */
 static int take_attr(struct vmt_perfdata *p, const uint8_t *body, size_t len, struct vmt_diag *diag)
 {
-	struct vmt_ring_attr attr;
 	uint64_t *ids = NULL;
 	size_t stored, nr;
 
@@ -26,7 +25,7 @@ static int take_attr(struct vmt_perfdata *p, const uint8_t *body, size_t len, st
 	stored = vmt_load_u32(body + 4);
 	if (!stored)
 		stored = 64; /* PERF_ATTR_SIZE_VER0 */
-	if (stored > len || !perf_attr_read(body, stored, &attr))
+	if (stored < 64 || stored > len)
 		return 0;
 	nr = (len - stored) / 8;
 	if (nr) {
@@ -35,7 +34,7 @@ static int take_attr(struct vmt_perfdata *p, const uint8_t *body, size_t len, st
 			return no_memory(diag);
 		memcpy(ids, body + stored, nr * 8);
 	}
-	return perf_attr_add(p, &attr, ids, nr) == VMT_E_NOMEM ? no_memory(diag) : 0;
+	return perf_attr_add(p, body, stored, ids, nr) == VMT_E_NOMEM ? no_memory(diag) : 0;
 }
 
 /* TRACING_DATA: u32 size; that many bytes follow the record, padded to 8. */
@@ -87,6 +86,19 @@ static int take_packed2(struct vmt_perfdata *p, const uint8_t *record, size_t le
 	return take_packed(p, record + (len < 16 ? len : 16), (size_t)size, item, diag);
 }
 
+/* 1 when whole records of perf itself were asked for. */
+static int user_item(const struct vmt_perfdata *p, const uint8_t *record, size_t len,
+		     struct vmt_item *item)
+{
+	if (!p->wants_user)
+		return 0;
+	*item = (struct vmt_item){ .type = VMT_ITEM_USER,
+				   .offset = vmt_reader_offset(p->reader),
+				   .data = record,
+				   .len = len };
+	return 1;
+}
+
 int perf_user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
 		     struct vmt_item *item, struct vmt_diag *diag)
 {
@@ -109,20 +121,24 @@ int perf_user_record(struct vmt_perfdata *p, const uint8_t *record, size_t len,
 	case PERF_USER_HEADER_FEATURE:
 		if (p->is_pipe && len >= 16)
 			perf_feature_take(p, vmt_load_u64(record + 8), record + 16, len - 16);
-		return 0;
+		return user_item(p, record, len, item);
 	case PERF_USER_AUXTRACE_INFO:
-		return perf_auxtrace_info(p, record + 8, len - 8) ? no_memory(diag) : 0;
+		if (perf_auxtrace_info(p, record + 8, len - 8))
+			return no_memory(diag);
+		return user_item(p, record, len, item);
 	case PERF_USER_TIME_CONV:
 		perf_time_conv(p, record + 8, len - 8);
-		return 0;
+		return user_item(p, record, len, item);
 	case PERF_USER_ID_INDEX:
 		status = perf_id_index(p, record + 8, len - 8, item);
+		if (p->wants_user && status >= 0)
+			return user_item(p, record, len, item);
 		return status < 0 ? no_memory(diag) : status;
 	case PERF_USER_FINISHED_ROUND:
 		*item = (struct vmt_item){ .type = VMT_ITEM_ROUND,
 					   .offset = vmt_reader_offset(p->reader) };
 		return 1;
 	default:
-		return 0;
+		return user_item(p, record, len, item);
 	}
 }

@@ -171,9 +171,15 @@ static int open_loss(struct vmt_store_reader *s, const struct vmt_store_view *vi
 static void open_aux(struct vmt_store_reader *s, const struct vmt_store_view *view,
 		     struct vmt_item *item)
 {
+	struct vmt_store_aux_head head;
+
+	vmt_store_aux_decode(view->payload, &head);
 	s->aux.extent = vmt_store_aux_extent(view);
 	item->aux = &s->aux.extent;
 	item->aux_idx = view->header.stream;
+	item->aux_cpu = (uint32_t)view->header.cpu;
+	item->aux_tid = head.tid;
+	item->aux_thread = head.tid ? head.tid : UINT32_MAX;
 	item->data = NULL;
 	item->len = 0;
 }

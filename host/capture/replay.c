@@ -300,6 +300,7 @@ static int put_item(struct vmt_replay *r, struct vmt_capture_counts *counts, str
 		return put_loss(r, item, diag);
 	case VMT_ITEM_AUX: /* a replay feeds the rings of tracepoints */
 	case VMT_ITEM_VCPU_LINK:
+	case VMT_ITEM_USER:
 	case VMT_ITEM_END:
 		break;
 	}

@@ -95,6 +95,6 @@ void vmt_cli_warn(const struct vmt_cli *cli, const char *what);
 
 vmt_verb_fn vmt_verb_list, vmt_verb_doctor, vmt_verb_start, vmt_verb_stop, vmt_verb_status,
 	vmt_verb_snapshot, vmt_verb_record, vmt_verb_report, vmt_verb_script, vmt_verb_tsc,
-	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx;
+	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx, vmt_verb_export;
 
 #endif

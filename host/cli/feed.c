@@ -102,8 +102,9 @@ int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli)
 	return err ? vmt_cli_fail(&diag) : VMT_STATUS_OK;
 }
 
-static struct vmt_input_pt pt_of(const struct vmt_pt_cli *pt)
+struct vmt_input_pt vmt_feed_bare_stream(const struct vmt_cli *cli)
 {
+	const struct vmt_pt_cli *pt = &cli->pt;
 	struct vmt_input_pt in = {
 		.is_bare = pt->raw,
 		.cpu = pt->cpu,
@@ -124,7 +125,7 @@ int vmt_feed_input(struct vmt_feed *feed)
 	struct vmt_input_options options = cli->window;
 	struct vmt_diag diag = { 0 };
 
-	feed->pt = pt_of(&cli->pt);
+	feed->pt = vmt_feed_bare_stream(cli);
 	options.pt = &feed->pt;
 	/* What is left out by type is not looked at by time, domain and vCPU. */
 	if (!options.has_from && !options.has_to && !cli->nr_domains && !cli->nr_pids &&

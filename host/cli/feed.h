@@ -49,6 +49,9 @@ struct vmt_feed {
  */
 int vmt_feed_open(struct vmt_feed *feed, const struct vmt_cli *cli);
 
+/* What the command line says about a bare PT stream; texts and rows are the command line's. */
+struct vmt_input_pt vmt_feed_bare_stream(const struct vmt_cli *cli);
+
 /* Recognises the input's format: feed->input. As above. */
 int vmt_feed_input(struct vmt_feed *feed);
 

@@ -255,8 +255,8 @@ static const struct vmt_option_row rows[] = {
 	  "only these events: "
 	  "exit,entry,userspace,switch,wakeup,inject,tsc_write,note,mark,loss,gap",
 	  "exit entry exit,entry exit,gap,loss mark", VMT_OPT_TEXT, AT(types), 0, NULL },
-	{ "to", 0, "SIDE", "convert to guest or host TSC", "guest host", VMT_OPT_TEXT, AT(to), 0,
-	  NULL },
+	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata", "guest host perfdata",
+	  VMT_OPT_TEXT, AT(to), 0, NULL },
 	{ "offset", 0, "N", "TSC offset in guest units, signed", NULL, VMT_OPT_I64, AT(offset),
 	  AT(has_offset), NULL },
 	{ "mult", 0, "N", "TSC multiplier (default 1 << frac)", NULL, VMT_OPT_U64, AT(mult),

@@ -25,7 +25,7 @@ says() {
 
 says "a slip of the finger" 2 "did you mean 'vmtrace report'" rport
 says "the nearest verb" 2 "did you mean 'vmtrace start'" startt
-for verb in export import top x; do
+for verb in import top x; do
     says "$verb: nothing is near" 2 '^  vmtrace --help lists the verbs$' "$verb"
 done
 says "-- ends options" 0 '^5$' tsc convert --to guest --offset 0 -- 5

@@ -99,6 +99,7 @@ build_fixture() {
         skip_all "$1.c does not build as a static program: $(head -n 1 "$W/cc.log")"
 }
 
+bochs_env=() # NAME=VALUE of bochs-bin alone
 command_line="console=ttyS0 quiet mitigations=off tsc=reliable cryptomgr.notests panic=-1"
 
 # make_initrd MODULE...: busybox, the modules, the VM program and guest_exits.sh in $W/initrd.gz.
@@ -160,13 +161,15 @@ boot_qemu() {
 # in the same instant sometimes die with SIGSEGV (139), which is no result.
 boot_bochs() { # boot_bochs SECONDS
     local seconds=$(($1 * ${LABS_SLOW:-1})) status tries=0
-    "$images/bochs.sh" "$W" "$kernel/vmlinuz" "$W/initrd.gz" "$command_line nokaslr LAB_DISK=1" \
-        "$W/disk.img"
+    local disk=()
+    [ ! -e "$W/disk.img" ] || disk=("$W/disk.img")
+    "$images/bochs.sh" "$W" "$kernel/vmlinuz" "$W/initrd.gz" \
+        "$command_line nokaslr LAB_DISK=${#disk[@]}" "${disk[@]}"
     while :; do
         rm -f "$W/serial.log"
         exec 8>"${TMPDIR:-/tmp}/vmtrace-bochs-start.lock"
         flock -w 30 8
-        timeout -k 5 "$seconds" bochs-bin -q -f "$W/bochs.rc" -rc "$W/bochs.cmd" \
+        timeout -k 5 "$seconds" env "${bochs_env[@]}" bochs-bin -q -f "$W/bochs.rc" -rc "$W/bochs.cmd" \
             >"$W/bochs.out" 2>&1 </dev/null 8>&- &
         children+=($!)
         sleep 1

@@ -19,6 +19,7 @@
 
 #include "decode/pt/packet.h"
 #include "tests/support/pt_encode.h"
+#include "tests/support/pt_random.h"
 #include "tests/support/pt_vtt.h"
 
 #if defined(__has_include) && __has_include(<intel-pt.h>)
@@ -37,11 +38,6 @@ static uint64_t random_below(uint64_t below)
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
 	x = (x ^ x >> 27) * 0x94d049bb133111eb;
 	return (x ^ x >> 31) % below;
-}
-
-static uint64_t random_bits(void)
-{
-	return random_below(UINT64_MAX) >> random_below(64);
 }
 
 /* ---- libipt's packets as text ---- */
@@ -221,111 +217,6 @@ static void libipt_text(char *buf, size_t size, const struct pt_packet *p, uint6
 
 /* ---- random packets ---- */
 
-static void put_ip(struct vmt_ptenc *e)
-{
-	static const enum vmt_ptenc_ip kinds[] = { VMT_PTENC_TIP, VMT_PTENC_TIP_PGE,
-						   VMT_PTENC_TIP_PGD, VMT_PTENC_FUP };
-	static const enum vmt_ptenc_form forms[] = {
-		VMT_PTENC_SUPPRESSED, VMT_PTENC_UPDATE_16, VMT_PTENC_UPDATE_32, VMT_PTENC_SIGN_48,
-		VMT_PTENC_UPDATE_48,  VMT_PTENC_FULL,	   VMT_PTENC_AUTO,
-	};
-	const uint64_t near = e->last_ip ^ random_below(UINT64_MAX) >> (16 * random_below(4));
-
-	vmt_ptenc_ip(e, kinds[random_below(4)], forms[random_below(7)], near);
-}
-
-static void put_branch(struct vmt_ptenc *e)
-{
-	if (random_below(4))
-		vmt_ptenc_tnt(e, random_bits(), 1 + (unsigned int)random_below(6));
-	else
-		vmt_ptenc_tnt_long(e, random_bits(), 1 + (unsigned int)random_below(47));
-}
-
-static void put_time(struct vmt_ptenc *e)
-{
-	switch (random_below(5)) {
-	case 0:
-		vmt_ptenc_tsc(e, random_bits());
-		break;
-	case 1:
-		vmt_ptenc_tma(e, (uint16_t)random_bits(), (uint16_t)random_below(512));
-		break;
-	case 2:
-		vmt_ptenc_mtc(e, (uint8_t)random_bits());
-		break;
-	case 3:
-		vmt_ptenc_cyc(e, random_bits() >> 3); /* libipt takes 9 bytes */
-		break;
-	default:
-		vmt_ptenc_cbr(e, (uint8_t)random_bits());
-	}
-}
-
-static void put_state(struct vmt_ptenc *e)
-{
-	switch (random_below(9)) {
-	case 0:
-		vmt_ptenc_pip(e, random_bits(), random_below(2));
-		break;
-	case 1:
-		vmt_ptenc_vmcs(e, random_bits());
-		break;
-	case 2:
-		vmt_ptenc_mode_exec(e, (uint8_t)random_below(8));
-		break;
-	case 3:
-		vmt_ptenc_mode_tsx(e, (uint8_t)random_below(4));
-		break;
-	case 4:
-		vmt_ptenc_ovf(e);
-		break;
-	case 5:
-		vmt_ptenc_psb(e);
-		break;
-	case 6:
-		vmt_ptenc_psbend(e);
-		break;
-	case 7:
-		vmt_ptenc_tracestop(e);
-		break;
-	default:
-		vmt_ptenc_pad(e);
-	}
-}
-
-static void put_other(struct vmt_ptenc *e)
-{
-	switch (random_below(6)) {
-	case 0:
-		vmt_ptenc_ptw(e, random_below(2) ? 4 : 8, random_bits(), random_below(2));
-		break;
-	case 1:
-		vmt_ptenc_exstop(e, random_below(2));
-		break;
-	case 2:
-		vmt_ptenc_mwait(e, (uint8_t)random_bits(), (uint8_t)random_below(4));
-		break;
-	case 3:
-		vmt_ptenc_pwre(e, (uint8_t)random_below(16), (uint8_t)random_below(16), false);
-		break;
-	case 4:
-		vmt_ptenc_pwrx(e, (uint8_t)random_below(16), (uint8_t)random_below(16),
-			       (uint8_t)(random_below(16) & 0xd));
-		break;
-	default:
-		vmt_ptenc_mnt(e, random_bits());
-	}
-}
-
-static void put_random(struct vmt_ptenc *e)
-{
-	static void (*const puts[])(struct vmt_ptenc * e) = { put_ip,	put_ip,	   put_branch,
-							      put_time, put_state, put_other };
-
-	puts[random_below(sizeof(puts) / sizeof(puts[0]))](e);
-}
-
 static struct pt_packet_decoder *libipt_of(uint8_t *bytes, size_t len)
 {
 	struct pt_config config;
@@ -353,15 +244,13 @@ static void forget_news(struct vmt_pt_packet *p)
 
 static void one_stream(uint64_t seed)
 {
+	const struct vmt_pt_random_kinds kinds = { .modes = 4, .old = true, .bare_psb = true };
 	struct vmt_ptenc stream = { 0 };
 	struct pt_packet_decoder *libipt;
 	struct vmt_pt_reader r;
 	uint64_t last_ip = 0, packets = 0;
 
-	state_of_random = seed;
-	vmt_ptenc_psb(&stream);
-	for (unsigned int i = 0; i < NR_PACKETS; i++)
-		put_random(&stream);
+	vmt_pt_random(&stream, &kinds, seed, NR_PACKETS);
 	libipt = libipt_of(stream.bytes, stream.len);
 	r = vmt_pt_reader_of(stream.bytes, stream.len);
 	for (;; packets++) {

@@ -134,6 +134,7 @@ static void take(struct pass *p, const struct vmt_item *item)
 		break;
 	case VMT_ITEM_AUX:
 	case VMT_ITEM_VCPU_LINK:
+	case VMT_ITEM_USER:
 	case VMT_ITEM_VCPU_TSC:
 		break;
 	case VMT_ITEM_MARK:

@@ -11,7 +11,8 @@ declare -A sets=(
     [bench]="$check"
     [fuzz]="$build clang libclang-rt-14-dev"
     [labs]="$check libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 seabios
-        busybox-static cpio kmod e2fsprogs bochs bochsbios vgabios isolinux syslinux-common xorriso"
+        busybox-static cpio kmod e2fsprogs bochs bochsbios vgabios isolinux syslinux-common xorriso
+        zstd"
 )
 
 want=${1:-build}
