@@ -13,14 +13,15 @@
 #include <errno.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "decode/analyze/input.h"
 #include "host/capture/capture_with.h"
-#include "host/capture/pt_config.h"
 #include "tests/support/pt_generate.h"
 #include "tests/support/pt_machine.h"
 
@@ -54,100 +55,7 @@ static int tear_down(void **state)
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- configuration ---- */
-
 #define DEFAULTS (UINT64_C(1) | 1u << 10 | 1u << 13 | 1u << 9 | 3u << 14 | 3u << 24 | 1u << 31)
-
-static struct vmt_pt_config make(const char *terms, bool vm_events_only, int want)
-{
-	struct vmt_diag diag = { 0 };
-	struct vmt_pt_config config;
-	struct vmt_pt_pmu pmu;
-	int err;
-
-	assert_int_equal(vmt_pt_pmu_read(&pmu, &fs, &diag), 0);
-	assert_int_equal(pmu.type, VMT_PTM_TYPE);
-	err = vmt_pt_config_make(&config, &pmu, terms, vm_events_only, &diag);
-	if (err != want)
-		fail_msg("%s: %d: %s (%s)", terms ? terms : "", err, diag.what, diag.cure);
-	assert_int_equal(diag.code, err);
-	assert_true(!err || diag.cure[0]);
-	return config;
-}
-
-static void test_config(void **state)
-{
-	static const struct {
-		const char *terms;
-		int want;
-		uint64_t set, clear;
-	} rows[] = {
-		{ "", 0, 0, 0 },
-		{ "mtc=0,event=0", 0, 0, 1u << 9 | 1u << 31 },
-		{ "cyc", 0, 1u << 1, 0 },
-		{ "cyc,cyc_thresh=4", 0, 1u << 1 | 4u << 19, 0 },
-		{ "cyc_thresh=15", VMT_E_CAPABILITY, 0, 0 },
-		{ "mtc_period=6", 0, 6u << 14, 1u << 14 },
-		{ "mtc_period=1", VMT_E_CAPABILITY, 0, 0 },
-		{ "mtc=0,mtc_period=1", 0, 1u << 14, 1u << 9 },
-		{ "psb_period=5", 0, 5u << 24, 0 },
-		{ "psb_period=6", VMT_E_CAPABILITY, 0, 0 },
-		{ "psb_period=16", VMT_E_USAGE, 0, 0 },
-		{ "notnt,noretcomp", 0, UINT64_C(1) << 55 | 1u << 11, 0 },
-		{ "ptw", VMT_E_CAPABILITY, 0, 0 },
-		{ "pwr_evt", VMT_E_CAPABILITY, 0, 0 },
-		{ "pt=0", VMT_E_CAPABILITY, 0, 0 },
-		{ "pt=0,branch=0", 0, 0, 1u << 0 | 1u << 13 },
-		{ "branch=0", 0, 0, 1u << 13 },
-		{ "branches=0", VMT_E_USAGE, 0, 0 },
-		{ "mtc=", VMT_E_USAGE, 0, 0 },
-		{ "mtc=0x1;", VMT_E_USAGE, 0, 0 },
-		{ ",", VMT_E_USAGE, 0, 0 },
-	};
-	struct vmt_pt_config config;
-
-	(void)state;
-	config = make(NULL, false, 0);
-	assert_int_equal(config.config, DEFAULTS);
-	assert_true(config.mtc && config.event && !config.note);
-	assert_int_equal(config.mtc_freq, 3);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		config = make(rows[i].terms, false, rows[i].want);
-		if (!rows[i].want)
-			assert_true((config.config & rows[i].set) == rows[i].set &&
-				    !(config.config & rows[i].clear));
-	}
-	assert_true(!(make(NULL, true, 0).config & 1u << 13));
-	make("branch", true, VMT_E_USAGE);
-}
-
-static void test_other_cpus(void **state)
-{
-	struct vmt_pt_config config;
-	struct vmt_pt_pmu pmu;
-	struct vmt_diag diag = { 0 };
-
-	(void)state;
-	fs = vmt_ptm_files(top, true);
-	config = make(NULL, false, 0);
-	assert_true(!config.mtc && config.note && strstr(config.note, "SKZ84"));
-	assert_true(make("mtc", false, 0).note == NULL);
-	fs = vmt_ptm_files(top, false);
-	vmt_ptm_file(top, "caps/event_trace", NULL); /* an older kernel */
-	vmt_ptm_file(top, "caps/mtc_periods", "40\n");
-	config = make(NULL, false, 0);
-	assert_true(!config.event && config.mtc_freq == 6);
-	make("event", false, VMT_E_CAPABILITY);
-	vmt_ptm_file(top, "caps/mtc", "0\n");
-	vmt_ptm_file(top, "caps/psb_cyc", "0\n");
-	config = make(NULL, false, 0);
-	assert_true(config.config == (1u | 1u << 10 | 1u << 13));
-	make(NULL, true, VMT_E_CAPABILITY);
-	vmt_ptm_file(top, "type", NULL);
-	assert_int_equal(vmt_pt_pmu_read(&pmu, &fs, &diag), VMT_E_CAPABILITY);
-	assert_non_null(strstr(diag.what, "no Intel PT"));
-	fs = vmt_ptm_files(top, false);
-}
 
 /* ---- capture ---- */
 
@@ -408,6 +316,144 @@ static void test_beside_a_cpu(void **state)
 	vmt_ptgen_free(&gen);
 }
 
+/* ---- a store that fails ---- */
+
+static int full_from; /* the how manieth write finds no space; 0: none */
+static int nr_writes;
+
+static ssize_t faulty_writev(int fd, const struct iovec *iov, int n)
+{
+	if (full_from && ++nr_writes >= full_from) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return vmt_io_system.writev(fd, iov, n);
+}
+
+struct found {
+	uint64_t trace, lost, truncated;
+};
+
+/* What of the stream is in the file, each byte at its place, and what is told as lost. */
+static struct found check_file(const struct vmt_ptgen *gen)
+{
+	const struct vmt_aux_index *index;
+	struct found found = { 0 };
+	struct vmt_store_reader *store;
+	struct vmt_reader *reader;
+	struct vmt_item item;
+
+	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
+	assert_int_equal(vmt_store_open(&store, reader, NULL), 0);
+	while (vmt_store_next(store, &item, NULL) == 1) {
+		if (item.type != VMT_ITEM_LOSS)
+			continue;
+		found.truncated += !strcmp(item.loss_kind, "truncated");
+		found.lost += !strcmp(item.loss_kind, "no-space") ? item.lost_bytes : 0;
+	}
+	index = vmt_store_aux_index(store);
+	for (size_t i = 0; index->nr_areas && i < index->areas[0].nr_extents; i++) {
+		const struct vmt_aux_extent *e = &index->areas[0].extents[i];
+		uint8_t *bytes = malloc(e->len);
+		size_t done;
+
+		assert_int_equal(index->read(index->source, e, 0, bytes, e->len, &done, NULL), 0);
+		assert_memory_equal(bytes, gen->stream.bytes + e->aux_offset, e->len);
+		found.trace += e->len;
+		free(bytes);
+	}
+	vmt_store_close(store);
+	return found;
+}
+
+/* The disk is full for a while. */
+static void run_full(const struct vmt_ptgen *gen, int fail_at)
+{
+	struct vmt_io_ops io = vmt_io_system;
+	struct vmt_store_options store = { .force = true, .ops = &io };
+	struct vmt_capture_options options = { .backend = "pt", .pt_buffer_bytes = 64u << 10 };
+	struct found found;
+	struct session s;
+	size_t event, at = 0;
+	int rounds = 0;
+
+	io.writev = faulty_writev;
+	full_from = 0;
+	vmt_ptm_reset();
+	make_domain();
+	assert_int_equal(vmt_store_create(&s.store, path, &store, NULL), 0);
+	assert_int_equal(vmt_capture_open_with(&s.capture, &options, &domains, s.store,
+					       &vmt_ptm_ops, NULL, &fs, NULL),
+			 0);
+	event = vmt_ptm_event(TID, -1);
+	full_from = fail_at;
+	nr_writes = 0;
+	while (at < gen->stream.len) {
+		size_t n = gen->stream.len - at < 50000 ? gen->stream.len - at : 50000;
+		int err;
+
+		assert_int_equal(vmt_ptm_write(event, gen->stream.bytes + at, n, 0), n);
+		at += n;
+		err = vmt_capture_drain(s.capture, NULL);
+		assert_true(err == 0 || err == VMT_E_FULL);
+		full_from = ++rounds == fail_at / 2 + 4 ? 0 : full_from;
+	}
+	assert_int_equal(vmt_capture_stats(s.capture).pt_truncated, 0);
+	vmt_capture_close(s.capture, NULL);
+	vmt_store_finish(s.store, NULL);
+	vmt_ptm_reset();
+	found = check_file(gen);
+	assert_true(found.trace < at || full_from == 0);
+	/* a chunk that was refused is told with its head of 32 bytes, beside records */
+	assert_true(found.trace == at || found.lost >= at - found.trace);
+	assert_int_equal(found.truncated, 0);
+}
+
+/* What was drained before the recorder was killed is there to the last byte. */
+static void test_killed(void **state)
+{
+	struct vmt_ptgen gen = generate(5, 2000);
+
+	(void)state;
+	for (size_t rounds = 1; rounds < 6; rounds++) {
+		size_t at = rounds * 20000;
+		struct found found;
+		pid_t child;
+		int status;
+
+		assert_true(at < gen.stream.len);
+		child = fork();
+		if (!child) {
+			struct session s =
+				begin((struct vmt_capture_options){ .pt_buffer_bytes = 64u << 10 });
+
+			for (size_t i = 0; i < rounds; i++) {
+				vmt_ptm_write(vmt_ptm_event(TID, -1), gen.stream.bytes + i * 20000,
+					      20000, 0);
+				drain(&s);
+			}
+			vmt_ptm_write(vmt_ptm_event(TID, -1), gen.stream.bytes + at, 1000, 0);
+			kill(getpid(), SIGKILL);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		found = check_file(&gen);
+		assert_int_equal(found.truncated, 1);
+		assert_int_equal(found.trace, at);
+	}
+	vmt_ptgen_free(&gen);
+}
+
+static void test_full_store(void **state)
+{
+	struct vmt_ptgen gen = generate(3, 4000);
+
+	(void)state;
+	for (int at = 1; at < 14; at++)
+		run_full(&gen, at);
+	vmt_ptgen_free(&gen);
+}
+
 /* ---- what is opened, and what is not ---- */
 
 static void test_threads_and_cpus(void **state)
@@ -474,9 +520,10 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_config),		 cmocka_unit_test(test_other_cpus),
+
 		cmocka_unit_test(test_schedules),	 cmocka_unit_test(test_beside_a_cpu),
 		cmocka_unit_test(test_threads_and_cpus), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_full_store),	 cmocka_unit_test(test_killed),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
