@@ -502,6 +502,19 @@ int vmt_capture_drain(struct vmt_capture *c, struct vmt_diag *diag)
 	return c->replay ? vmt_replay_drain(c->replay, &c->counts, diag) : drain_live(c, diag);
 }
 
+static int take_snapshot(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	return vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+}
+
+int vmt_capture_flush(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int status = vmt_capture_drain(c, diag);
+	int err = c->live ? take_snapshot(c, diag) : 0;
+
+	return status < 0 ? status : err < 0 ? err : status;
+}
+
 int vmt_capture_mark(struct vmt_capture *c, uint32_t domain, const char *name, const char *detail,
 		     struct vmt_diag *diag)
 {
@@ -544,6 +557,7 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 	if (c->live) {
 		vmt_live_disable(c->live);
 		err = drain_rings(c, diag);
+		err = keep(err, take_snapshot(c, diag));
 		err = keep(err, write_untold_loss(c, diag));
 		for (size_t i = 0; i < c->domains->count; i++) {
 			if (!c->processes[i].gone && c->domains->items[i].pid > 0)

@@ -21,7 +21,9 @@ struct vmt_capture_options {
 	uint64_t pt_buffer_bytes;	  /* all AUX areas together; 0: 64 MiB */
 	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
 	bool vm_events_only, system_wide; /* of pt */
-	const char *session_json;	  /* the session document, written first and repeated */
+	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
+	bool pt_overwrite;
+	const char *session_json; /* the session document, written first and repeated */
 };
 
 struct vmt_capture;
@@ -56,6 +58,9 @@ int vmt_capture_fd(const struct vmt_capture *capture);
  * store is full (the capture goes on and counts the loss); 1 when the source has ended (replay).
  */
 int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
+
+/* The same, and Intel PT that is overwritten is taken as well. */
+int vmt_capture_flush(struct vmt_capture *capture, struct vmt_diag *diag);
 
 /* Perf clock of the records now (of a replay: the recording's), 0 when it is not known. */
 uint64_t vmt_capture_now_ns(const struct vmt_capture *capture);

@@ -25,6 +25,7 @@ struct vmt_live_setup {
 	bool system_wide;	     /* pt: every CPU, not the vCPU threads alone */
 	struct vmt_pt_pmu pmu;	     /* of pt */
 	struct vmt_pt_config config; /* the same */
+	bool overwrite;		     /* pt: only vmt_live_snapshot takes it */
 	uint64_t pt_bytes;	     /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;
@@ -50,6 +51,13 @@ int vmt_live_fd(const struct vmt_live *live);
 
 /* Empties all rings into the store. The first error of the store, after having emptied all. */
 int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
+
+/*
+ * Takes what the overwritten areas of Intel PT hold; nothing to do where they are drained. The
+ * events stand still meanwhile. The first error of the store, after all were tried.
+ */
+int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,
+		      struct vmt_diag *diag);
 
 /*
  * How many records the kernel could not put into the rings so far: told or not yet told by LOST

@@ -37,7 +37,7 @@ int vmt_live_map_pt(struct vmt_live *live, struct vmt_live_ring *ring, struct vm
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
 				    "memory is short");
 	pt->aux = vmt_perf_map_aux(live->ops, ring->leader, ring->ring.page, ring->ring.data_bytes,
-				   live->pt_aux_bytes, &own);
+				   live->pt_aux_bytes, live->pt_overwrite, &own);
 	if (!pt->aux) {
 		free(pt);
 		if (diag && !diag->code)
@@ -46,6 +46,7 @@ int vmt_live_map_pt(struct vmt_live *live, struct vmt_live_ring *ring, struct vm
 	}
 	pt->page = ring->ring.page;
 	pt->aux_bytes = live->pt_aux_bytes;
+	pt->overwrite = live->pt_overwrite;
 	pt->area =
 		(struct vmt_aux_area){ .idx = ring->ring.stream,
 				       .cpu = ring->tid ? VMT_AUX_NO_CPU : (uint32_t)ring->ring.cpu,
@@ -111,10 +112,39 @@ int vmt_live_open_pt_thread(struct vmt_live *live, const struct vmt_domains *dom
 int vmt_live_drain_pt(struct vmt_live *live, struct vmt_live_ring *ring,
 		      struct vmt_capture_counts *counts, uint64_t head, struct vmt_diag *diag)
 {
-	int err = vmt_pt_ring_drain(ring->pt, head, live->store, &counts->pt, diag);
-	int enabled = live->enabled && !ring->ended
-			      ? vmt_perf_enable(live->ops, ring->leader, err ? NULL : diag)
-			      : 0;
+	int err, enabled;
+
+	if (ring->pt->overwrite)
+		return ring->ended ? vmt_pt_ring_snapshot(ring->pt, counts->last_ns, live->store,
+							  &counts->pt, diag)
+				   : 0;
+	err = vmt_pt_ring_drain(ring->pt, head, live->store, &counts->pt, diag);
+	enabled = live->enabled && !ring->ended
+			  ? vmt_perf_enable(live->ops, ring->leader, err ? NULL : diag)
+			  : 0;
 
 	return err ? err : enabled;
+}
+
+int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,
+		      struct vmt_diag *diag)
+{
+	int first_err = 0;
+
+	for (size_t i = 0; live->pt_overwrite && i < live->nr_rings; i++) {
+		struct vmt_live_ring *ring = &live->rings[i];
+		int err, enabled = 0;
+
+		if (ring->leader < 0 || !ring->pt)
+			continue;
+		if (live->enabled)
+			vmt_perf_disable(live->ops, ring->leader);
+		err = vmt_pt_ring_snapshot(ring->pt, now_ns, live->store, &counts->pt,
+					   first_err ? NULL : diag);
+		if (live->enabled)
+			enabled = vmt_perf_enable(live->ops, ring->leader, err ? NULL : diag);
+		err = err ? err : enabled;
+		first_err = first_err ? first_err : err;
+	}
+	return first_err;
 }

@@ -53,6 +53,7 @@ struct vmt_live {
 	uint32_t pt_type;
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
+	bool pt_overwrite;
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;

@@ -61,9 +61,9 @@ static int system_open(struct perf_event_attr *attr, pid_t pid, int cpu, int gro
 	return fd;
 }
 
-static void *system_map(size_t len, int fd, size_t offset)
+static void *system_map(size_t len, int prot, int fd, size_t offset)
 {
-	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	return mmap(NULL, len, prot, MAP_SHARED, fd, (off_t)offset);
 }
 
 static int system_control(int fd, unsigned long request, uintptr_t argument)
@@ -238,11 +238,11 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 }
 
 /* Maps, retried; MAP_FAILED with *error. */
-static void *map_retried(const struct vmt_perf_ops *ops, size_t len, int fd, size_t offset,
-			 int *error)
+static void *map_retried(const struct vmt_perf_ops *ops, size_t len, int prot, int fd,
+			 size_t offset, int *error)
 {
 	for (int tries = 0;; tries++) {
-		void *map = ops->map(len, fd, offset);
+		void *map = ops->map(len, prot, fd, offset);
 
 		if (map != MAP_FAILED)
 			return map;
@@ -257,7 +257,7 @@ struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int error;
-	void *map = map_retried(ops, page + data_bytes, fd, 0, &error);
+	void *map = map_retried(ops, page + data_bytes, PROT_READ | PROT_WRITE, fd, 0, &error);
 
 	if (map != MAP_FAILED)
 		return map;
@@ -272,14 +272,15 @@ struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd
 }
 
 void *vmt_perf_map_aux(const struct vmt_perf_ops *ops, int fd, struct perf_event_mmap_page *page,
-		       size_t data_bytes, size_t aux_bytes, struct vmt_diag *diag)
+		       size_t data_bytes, size_t aux_bytes, bool overwrite, struct vmt_diag *diag)
 {
 	int error;
 	void *map;
 
 	page->aux_offset = (size_t)sysconf(_SC_PAGESIZE) + data_bytes;
 	page->aux_size = aux_bytes;
-	map = map_retried(ops, aux_bytes, fd, page->aux_offset, &error);
+	map = map_retried(ops, aux_bytes, overwrite ? PROT_READ : PROT_READ | PROT_WRITE, fd,
+			  page->aux_offset, &error);
 	if (map != MAP_FAILED)
 		return map;
 	if (error == EPERM || error == ENOMEM)

@@ -18,7 +18,7 @@
 struct vmt_perf_ops {
 	int (*open)(struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 		    unsigned long flags);
-	void *(*map)(size_t len, int fd, size_t offset); /* read-write, shared */
+	void *(*map)(size_t len, int prot, int fd, size_t offset); /* shared */
 	int (*unmap)(void *map, size_t len);
 	int (*control)(int fd, unsigned long request, uintptr_t argument);
 	ssize_t (*read)(int fd, void *buffer, size_t size);
@@ -61,11 +61,12 @@ struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd
 					  struct vmt_diag *diag);
 
 /*
- * Maps the AUX area of an event whose ring is mapped: aux_bytes, 2^n pages, read-write, so that the
- * kernel stops when there is no room and waits for aux_tail. NULL with diag.
+ * Maps the AUX area of an event whose ring is mapped: aux_bytes, 2^n pages. Read-write: the kernel
+ * stops when there is no room and waits for aux_tail. overwrite: read-only, and the kernel goes
+ * round and round. NULL with diag.
  */
 void *vmt_perf_map_aux(const struct vmt_perf_ops *ops, int fd, struct perf_event_mmap_page *page,
-		       size_t data_bytes, size_t aux_bytes, struct vmt_diag *diag);
+		       size_t data_bytes, size_t aux_bytes, bool overwrite, struct vmt_diag *diag);
 
 /* ioctls, retried on EINTR. Errors as vmt_perf_open. */
 int vmt_perf_filter(const struct vmt_perf_ops *ops, int fd, const char *filter,

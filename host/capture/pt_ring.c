@@ -94,3 +94,28 @@ int vmt_pt_ring_drain(struct vmt_pt_ring *ring, uint64_t head, struct vmt_store_
 	ring->piece_first_ns = 0;
 	return first_err;
 }
+
+static bool is_zero(const uint8_t *bytes, size_t len)
+{
+	return !len || (!bytes[0] && !memcmp(bytes, bytes + 1, len - 1));
+}
+
+int vmt_pt_ring_snapshot(const struct vmt_pt_ring *ring, uint64_t now_ns,
+			 struct vmt_store_writer *store, struct vmt_pt_counts *counts,
+			 struct vmt_diag *diag)
+{
+	size_t at = (size_t)(vmt_pt_ring_head(ring) & (ring->aux_bytes - 1));
+	size_t old = is_zero(ring->aux + at, ring->aux_bytes - at) ? 0 : ring->aux_bytes - at;
+	struct vmt_store_trace trace = {
+		.aux_offset = counts->bytes,
+		.reference = __rdtsc(),
+		.time_first_ns = now_ns,
+		.time_last_ns = now_ns,
+		.parts = { { ring->aux + at, old }, { ring->aux, at } },
+	};
+	int err = vmt_store_aux(store, &ring->area, &trace, diag);
+
+	counts->bytes += err ? 0 : old + at;
+	counts->unstored += err ? old + at : 0;
+	return err;
+}

@@ -27,6 +27,7 @@ struct vmt_pt_ring {
 	size_t nr_cuts;
 	uint64_t last_ns; /* of the records so far */
 	uint64_t piece_first_ns;
+	bool overwrite; /* the kernel goes round: vmt_pt_ring_snapshot instead of _drain */
 };
 
 struct vmt_pt_counts {
@@ -49,6 +50,14 @@ void vmt_pt_ring_note(struct vmt_pt_ring *ring, uint64_t aux_offset, uint64_t au
  */
 int vmt_pt_ring_drain(struct vmt_pt_ring *ring, uint64_t head, struct vmt_store_writer *store,
 		      struct vmt_pt_counts *counts, struct vmt_diag *diag);
+
+/*
+ * Gives what an overwritten area holds to the store, oldest first; aux_head is a place in it. The
+ * event must be disabled. What was never written to is zero and left out. The store's first error.
+ */
+int vmt_pt_ring_snapshot(const struct vmt_pt_ring *ring, uint64_t now_ns,
+			 struct vmt_store_writer *store, struct vmt_pt_counts *counts,
+			 struct vmt_diag *diag);
 
 /* How far the kernel has passed trace on. */
 uint64_t vmt_pt_ring_head(const struct vmt_pt_ring *ring);

@@ -27,6 +27,7 @@ static int write_info(const struct vmt_live_setup *setup, const struct vmt_ancho
 		.art_den = pmu->art_den,
 		.nom_ratio = pmu->nom_ratio,
 		.per_cpu = setup->system_wide,
+		.snapshot = setup->overwrite,
 		.event_trace = pmu->caps[VMT_PT_CAP_EVENT_TRACE],
 		.has_cpu_id = pmu->cpu.known,
 		.family = pmu->cpu.family,
@@ -51,6 +52,7 @@ int vmt_pt_setup(struct vmt_live_setup *setup, const struct vmt_capture_options 
 
 	setup->pt = true;
 	setup->system_wide = options->system_wide;
+	setup->overwrite = options->pt_overwrite;
 	setup->pt_bytes = options->pt_buffer_bytes;
 	if (!err)
 		err = vmt_pt_config_make(&setup->config, &setup->pmu, options->pt_terms,

@@ -115,10 +115,10 @@ static bool reached_limit(const struct vmt_recorder *r)
 	return !r->options->keep_ns && t.refusal && !strcmp(t.refusal, "size-limit");
 }
 
-static void drain(struct vmt_recorder *r)
+static void drain(struct vmt_recorder *r, int (*take)(struct vmt_capture *, struct vmt_diag *))
 {
 	struct vmt_diag diag = { 0 };
-	int result = vmt_capture_drain(r->capture, &diag);
+	int result = take(r->capture, &diag);
 
 	if (result == 1)
 		end_source(r, r->is_replay ? "the recording is over"
@@ -203,7 +203,7 @@ static void serve(struct vmt_recorder *r, size_t index)
 		vmt_recorder_end(r, "%s", VMT_SESSION_STOPPED);
 		return;
 	case VMT_CONTROL_FLUSH:
-		drain(r);
+		drain(r, vmt_capture_flush);
 		vmt_recorder_update(r);
 		vmt_control_answer(fd, &r->info);
 		break;
@@ -222,7 +222,7 @@ static void tick(struct vmt_recorder *r, const struct vmt_recorder_run *run)
 {
 	uint64_t now = vmt_io_monotonic_ns();
 
-	drain(r);
+	drain(r, vmt_capture_drain);
 	watch_domains(r);
 	vmt_recorder_update(r);
 	if (run->live)
@@ -278,7 +278,7 @@ static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, i
 			tick(r, run);
 		break;
 	case SOURCE_CAPTURE:
-		drain(r);
+		drain(r, vmt_capture_drain);
 		break;
 	case SOURCE_CONTROL:
 		add_connection(r, epoll);

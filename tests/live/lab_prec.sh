@@ -44,6 +44,9 @@ scenarios() {
     RECORD_OPTIONS="--backend kvm,pt --vm-events-only"
     scenario cheap
     sync
+    RECORD_OPTIONS="--backend kvm,pt --keep 1m --pt-buffer 128K"
+    scenario flight
+    sync
     RECORD_OPTIONS="--backend pt --pt-buffer 128K"
     scenario small
     sync
@@ -61,6 +64,16 @@ for name in threads wide cheap; do
     compare_loss "$d"
     compare_truth "$d" 12
 done
+d=$W/out/flight
+is "$(cat "$d/record.status" 2>&1)" 0 "flight: vmtrace record --pid ends in order"
+if read_capture "$d" "$d/exits.vmt"; then
+    hits=$(hist_hits "$d/hist-kvm_exit.txt" exit_reason)
+    is "$(report_value "$d" .exits)" "$hits" "flight: exits of report and of hist"
+    is "$(report_value "$d" '.join | "\(.joined > 0 and .only_kvm > 0) \(.only_pt) \(.disagree_rip) \(.disagree_reason)"')" \
+        "true 0 0 0" "flight: the newest exits are told by the trace as well, and agree"
+    is "$("$VMTRACE" decode pt "$d/exits.vmt" --format json | tail -n 1 | jq '.ledger.bytes_total > 100000')" true \
+        "flight: the buffer's trace is in the file"
+fi
 d=$W/out/small
 is "$(cat "$d/record.status" 2>&1)" 0 "small: vmtrace record --pid ends in order"
 "$VMTRACE" report -i "$d/exits.vmt" --format json >"$d/report.json" 2>"$d/report.err"

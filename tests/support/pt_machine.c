@@ -26,6 +26,7 @@ struct event {
 	size_t data_bytes, aux_bytes;
 	uint64_t aux_head; /* as the kernel counts */
 	unsigned int enabled;
+	bool overwrite;
 };
 
 static struct {
@@ -159,7 +160,7 @@ static int ptm_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 	return e->fd;
 }
 
-static void *ptm_map(size_t len, int fd, size_t offset)
+static void *ptm_map(size_t len, int prot, int fd, size_t offset)
 {
 	struct event *e = of_fd(fd);
 	void *map;
@@ -183,6 +184,7 @@ static void *ptm_map(size_t len, int fd, size_t offset)
 	      "an AUX area as the kernel takes it");
 	e->aux = map;
 	e->aux_bytes = len;
+	e->overwrite = !(prot & PROT_WRITE);
 	return map;
 }
 
@@ -300,6 +302,18 @@ size_t vmt_ptm_room(size_t event)
 
 	return e->aux_bytes -
 	       (size_t)(e->aux_head - __atomic_load_n(&e->page->aux_tail, __ATOMIC_ACQUIRE));
+}
+
+void vmt_ptm_overwrite(size_t event, const uint8_t *bytes, size_t len)
+{
+	struct event *e = &machine.events[event];
+
+	check(e->overwrite && vmt_ptm_is_enabled(event), "an area that is overwritten");
+	for (size_t i = 0; i < len; i++)
+		e->aux[(e->aux_head + i) & (e->aux_bytes - 1)] = bytes[i];
+	e->aux_head += len;
+	__atomic_store_n(&e->page->aux_head, e->aux_head & (e->aux_bytes - 1), __ATOMIC_RELEASE);
+	put_record(e, e->page->aux_head, e->aux_bytes, PERF_AUX_FLAG_OVERWRITE);
 }
 
 size_t vmt_ptm_write(size_t event, const uint8_t *bytes, size_t len, uint64_t flags)

@@ -42,6 +42,8 @@ const struct perf_event_attr *vmt_ptm_attr(size_t event);
  * TRUNCATED and the event is disabled; 0 while it is.
  */
 size_t vmt_ptm_write(size_t event, const uint8_t *bytes, size_t len, uint64_t flags);
+/* The same into an area that is mapped to be overwritten: aux_head is then a place in it. */
+void vmt_ptm_overwrite(size_t event, const uint8_t *bytes, size_t len);
 bool vmt_ptm_is_enabled(size_t event);
 /* How many bytes find room now. May be asked by another thread than the reader's. */
 size_t vmt_ptm_room(size_t event);

@@ -72,11 +72,12 @@ static int fake_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group
 	return fd;
 }
 
-static void *fake_map(size_t len, int fd, size_t offset)
+static void *fake_map(size_t len, int prot, int fd, size_t offset)
 {
 	void *map;
 
 	(void)offset;
+	(void)prot;
 	(void)fd;
 	if (fails())
 		return MAP_FAILED;

@@ -454,6 +454,43 @@ static void test_full_store(void **state)
 	vmt_ptgen_free(&gen);
 }
 
+/* ---- overwritten areas ---- */
+
+/* A flush and the end each give the newest of the stream, at most as much as the area holds. */
+static void test_overwrite(void **state)
+{
+	static const size_t lens[] = { 3000, 65536, 65537, 150000, 300000 };
+	struct vmt_ptgen gen = generate(13, 4000);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct session s = begin((struct vmt_capture_options){ .pt_buffer_bytes = 64u << 10,
+								       .pt_overwrite = true });
+		size_t event = vmt_ptm_event(TID, -1), len, held, more = 1000;
+		struct vmt_pt_info info;
+		uint8_t *got, *marks;
+
+		assert_true(lens[i] + more <= gen.stream.len);
+		vmt_ptm_overwrite(event, gen.stream.bytes, lens[i]);
+		drain(&s);
+		assert_int_equal(vmt_capture_stats(s.capture).pt_bytes, 0);
+		assert_int_equal(vmt_capture_flush(s.capture, NULL), 0);
+		held = lens[i] < 65536 ? lens[i] : 65536;
+		assert_int_equal(vmt_capture_stats(s.capture).pt_bytes, held);
+		vmt_ptm_overwrite(event, gen.stream.bytes + lens[i], more);
+		end(&s);
+		got = read_back(&len, &marks, &info);
+		assert_true(info.snapshot);
+		assert_memory_equal(got, gen.stream.bytes + lens[i] - held, held);
+		len -= held;
+		assert_int_equal(len, lens[i] + more < 65536 ? lens[i] + more : 65536);
+		assert_memory_equal(got + held, gen.stream.bytes + lens[i] + more - len, len);
+		free(got);
+		free(marks);
+	}
+	vmt_ptgen_free(&gen);
+}
+
 /* ---- what is opened, and what is not ---- */
 
 static void test_threads_and_cpus(void **state)
@@ -524,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_schedules),	 cmocka_unit_test(test_beside_a_cpu),
 		cmocka_unit_test(test_threads_and_cpus), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_full_store),	 cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_overwrite),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
