@@ -174,7 +174,8 @@ static void write_text(struct doctor *doctor)
 }
 
 /* ---- JSON ---- */
-static void checks_json(struct vmt_json *json, const char *name, const struct vmt_probe *probe)
+static void checks_json(struct vmt_json *json, const char *name, const struct vmt_probe *probe,
+			uint32_t need)
 {
 	vmt_json_open(json, name, '[');
 	for (size_t i = 0; i < probe->count; i++) {
@@ -184,7 +185,7 @@ static void checks_json(struct vmt_json *json, const char *name, const struct vm
 		vmt_json_text(json, "id", check->id);
 		vmt_json_text(json, "title", check->title);
 		vmt_json_text(json, "status", vmt_check_status_name(check->status));
-		vmt_json_bool(json, "needed", true, check->needs & VMT_NEED_KVM);
+		vmt_json_bool(json, "needed", true, check->needs & need);
 		vmt_json_text(json, "cause", check->cause[0] ? check->cause : NULL);
 		vmt_json_text(json, "cure", check->cure[0] ? check->cure : NULL);
 		vmt_json_close(json, '}');
@@ -198,7 +199,7 @@ static void write_json(struct doctor *doctor)
 
 	vmt_json_open(json, NULL, '{');
 	vmt_json_text(json, "schema", "vmtrace-doctor/1");
-	checks_json(json, "host", &doctor->host);
+	checks_json(json, "host", &doctor->host, doctor->need);
 	vmt_json_open(json, "domains", '[');
 	for (size_t d = 0; d < doctor->domains.count; d++) {
 		const struct vmt_domain *domain = &doctor->domains.items[d];
@@ -206,7 +207,7 @@ static void write_json(struct doctor *doctor)
 		vmt_json_open(json, NULL, '{');
 		vmt_json_text(json, "name", domain->name);
 		vmt_json_signed(json, "pid", domain->pid > 0, domain->pid);
-		checks_json(json, "checks", probe_domain(doctor, d));
+		checks_json(json, "checks", probe_domain(doctor, d), doctor->need);
 		vmt_json_close(json, '}');
 	}
 	vmt_json_close(json, ']');
@@ -221,7 +222,8 @@ static void write_json(struct doctor *doctor)
 }
 
 /* ---- CSV ---- */
-static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_probe *probe)
+static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_probe *probe,
+		       uint32_t need)
 {
 	for (size_t i = 0; i < probe->count; i++) {
 		const struct vmt_check *check = &probe->checks[i];
@@ -230,7 +232,7 @@ static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_
 		vmt_csv_text(&csv, where);
 		vmt_csv_text(&csv, check->id);
 		vmt_csv_text(&csv, vmt_check_status_name(check->status));
-		vmt_csv_number(&csv, true, (check->needs & VMT_NEED_KVM) != 0);
+		vmt_csv_number(&csv, true, (check->needs & need) != 0);
 		vmt_csv_text(&csv, check->cause);
 		vmt_csv_text(&csv, check->cure);
 		vmt_csv_end(&csv);
@@ -242,10 +244,10 @@ static void write_csv(struct doctor *doctor)
 	char buf[32];
 
 	vmt_out_str(doctor->result.out, "where,id,status,needed,cause,cure\n");
-	checks_csv(doctor->result.out, "host", &doctor->host);
+	checks_csv(doctor->result.out, "host", &doctor->host, doctor->need);
 	for (size_t d = 0; d < doctor->domains.count; d++)
 		checks_csv(doctor->result.out, name_of(&doctor->domains.items[d], buf, sizeof(buf)),
-			   probe_domain(doctor, d));
+			   probe_domain(doctor, d), doctor->need);
 }
 
 static void write_all(struct doctor *doctor)
