@@ -137,13 +137,13 @@ check-unit: test-programs
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-mutation
 
 # The programs that read fixtures must notice each planted fault.
-MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o)
+MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o test_flow_vtt.o test_ptcpu.o)
 check-mutation: $(TEST_BIN)
 	@MUTATE_CC='$(CC) $(ALL_CFLAGS) -UVMT_VERSION' \
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
 		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
-check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt)
+check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 
@@ -166,7 +166,7 @@ FUZZ_SECONDS ?= 60
 $(FUZZ_CLANG): $(O)/libfuzzer/%: $(srcdir)/tests/fuzz/%.c $(foreach a,$(ARCHIVES),$(addprefix $(srcdir)/,$(filter-out $(MAIN_SRC),$(call src,$(a))))) $(addprefix $(srcdir)/,$(call src,tests/support))
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && clang -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w \
-		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS)
+		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS) $(IPT_LIBS)
 fuzz:
 	@$(srcdir)/tests/tools/deps.sh fuzz
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) $(FUZZ_CLANG)

@@ -118,9 +118,11 @@ static int open_source(struct vmt_input *in, struct vmt_reader *reader, struct v
 	if (known < 0)
 		return known;
 	if (got && !known)
-		return vmt_diag_at(
-			diag, VMT_E_DAMAGED, 0, "the input is neither .vmt nor perf.data",
-			"vmtrace record, perf record and perf kvm stat record write such files");
+		return vmt_diag_at(diag, VMT_E_DAMAGED, 0,
+				   "the input is neither .vmt nor perf.data",
+				   "vmtrace record, perf record and perf kvm stat record write "
+				   "such files; a bare "
+				   "Intel PT stream needs --pt-raw");
 	in->facts.format = "vmt";
 	return vmt_store_open(&in->store, reader, diag);
 }

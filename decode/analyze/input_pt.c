@@ -8,16 +8,6 @@
 #include "decode/analyze/input_private.h"
 
 #define PIECE_BYTES 65536u
-#define NS_PER_S    1000000000u
-
-static uint64_t to_ns(uint64_t tsc, uint64_t hz)
-{
-	uint64_t whole;
-
-	if (__builtin_mul_overflow(tsc / hz, (uint64_t)NS_PER_S, &whole))
-		return UINT64_MAX;
-	return whole + tsc % hz * NS_PER_S / hz;
-}
 
 static void on_event(void *context, const struct vmt_event *event)
 {
@@ -26,7 +16,7 @@ static void on_event(void *context, const struct vmt_event *event)
 	struct vmt_event e = *event;
 
 	if (hz && e.has & VMT_HAS_HOST_TSC) {
-		e.time.host_ns = to_ns(e.host_tsc.host_tsc, hz);
+		e.time.host_ns = vmt_tsc_to_ns(e.host_tsc.host_tsc, hz);
 		e.has |= VMT_HAS_TIME;
 		if (!in->has_first)
 			in->first_ns = e.time.host_ns;
@@ -34,7 +24,7 @@ static void on_event(void *context, const struct vmt_event *event)
 		in->last_ns = e.time.host_ns;
 	}
 	if (hz && e.has & VMT_HAS_DURATION_TSC) {
-		e.duration_ns = to_ns(e.duration_tsc, hz);
+		e.duration_ns = vmt_tsc_to_ns(e.duration_tsc, hz);
 		e.has |= VMT_HAS_DURATION;
 	}
 	if (e.type == VMT_EVENT_LOSS)

@@ -14,7 +14,6 @@
 
 #define FEED_BYTES   512u /* at most that many bytes' events wait beyond those of the decoder */
 #define FIRST_EVENTS 16u
-#define NS_PER_S     1000000000u
 /* An event waits at most that long for others that may have been before it. */
 #define ERROR_NS_MAX 10000000u
 #define CPUS_MAX     VMT_PT_STREAMS_MAX
@@ -54,19 +53,12 @@ struct vmt_pt_streams {
 
 /* ---- time ---- */
 
-static uint64_t scale(uint64_t tsc, uint64_t hz)
-{
-	u128 ns = (u128)tsc * NS_PER_S / hz;
-
-	return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
-}
-
 static uint64_t error_ns(const struct vmt_pt_streams_options *o, uint64_t tsc)
 {
 	u128 ns;
 
 	if (!o->has_perf_clock)
-		return o->clock.tsc_hz ? scale(tsc, o->clock.tsc_hz) : tsc;
+		return o->clock.tsc_hz ? vmt_tsc_to_ns(tsc, o->clock.tsc_hz) : tsc;
 	ns = ((u128)tsc * o->perf_clock.mult >> o->perf_clock.shift) + 1;
 	return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
@@ -77,7 +69,7 @@ static uint64_t to_ns(const struct vmt_pt_streams_options *o, uint64_t tsc)
 
 	if (o->has_perf_clock)
 		return vmt_perf_clock_to_ns(&o->perf_clock, t).host_ns;
-	return o->clock.tsc_hz ? scale(tsc, o->clock.tsc_hz) : tsc;
+	return o->clock.tsc_hz ? vmt_tsc_to_ns(tsc, o->clock.tsc_hz) : tsc;
 }
 
 /* Gives the event its times, and says where it may lie. */

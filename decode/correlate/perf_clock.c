@@ -61,3 +61,15 @@ struct vmt_host_tsc vmt_perf_clock_to_tsc(const struct vmt_perf_clock *clock, st
 	*error = last - first;
 	return (struct vmt_host_tsc){ .host_tsc = first };
 }
+
+uint64_t vmt_tsc_to_ns(uint64_t tsc, uint64_t hz)
+{
+	const uint64_t ns_per_s = 1000000000;
+	uint64_t whole;
+
+	if (__builtin_mul_overflow(tsc / hz, ns_per_s, &whole))
+		return UINT64_MAX;
+	if (__builtin_add_overflow(whole, tsc % hz * ns_per_s / hz, &whole))
+		return UINT64_MAX;
+	return whole;
+}

@@ -37,4 +37,7 @@ struct vmt_host_ns vmt_perf_clock_to_ns(const struct vmt_perf_clock *clock,
 struct vmt_host_tsc vmt_perf_clock_to_tsc(const struct vmt_perf_clock *clock, struct vmt_host_ns ns,
 					  uint64_t *error);
 
+/* A stretch of TSC units, or the time since the TSC's reset, by its rate alone; saturates. */
+uint64_t vmt_tsc_to_ns(uint64_t tsc, uint64_t hz);
+
 #endif

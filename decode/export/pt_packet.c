@@ -13,12 +13,12 @@
 #define LINE_MAX 640u
 #define U(x)	 ((unsigned long long)(x))
 
-static char *put_text(char *p, const char *text)
+/* For texts of a few characters. */
+static inline char *put_text(char *p, const char *text)
 {
-	size_t len = strlen(text);
-
-	memcpy(p, text, len);
-	return p + len;
+	while (*text)
+		*p++ = *text++;
+	return p;
 }
 
 static char *put_number(char *p, uint64_t n)
@@ -34,18 +34,41 @@ static char *put_number(char *p, uint64_t n)
 	return p + sizeof(digits) - i;
 }
 
-static char *put_hex(char *p, uint64_t n, int least)
+/* The characters of 32 bits' digits, the highest in the lowest byte. */
+static uint64_t hex_digits(uint32_t n)
 {
-	static const char digits[] = "0123456789abcdef";
-	int shift = n ? (63 - __builtin_clzll(n)) & ~3 : 0;
+	uint64_t v = n;
 
-	if (shift < 4 * (least - 1))
-		shift = 4 * (least - 1);
+	v = (v | v << 16) & UINT64_C(0x0000ffff0000ffff);
+	v = (v | v << 8) & UINT64_C(0x00ff00ff00ff00ff);
+	v = (v | v << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	v += UINT64_C(0x3030303030303030) +
+	     ((v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * 0x27;
+	return __builtin_bswap64(v);
+}
+
+static char *put_word(char *p, uint64_t chars)
+{
+	memcpy(p, &chars, sizeof(chars));
+	return p + sizeof(chars);
+}
+
+/* Writes 18 bytes at most, of which those behind the result do not count. */
+static inline char *put_hex(char *p, uint64_t n, unsigned int least)
+{
+	unsigned int len = n ? (67u - (unsigned int)__builtin_clzll(n)) / 4 : 1;
+
+	if (len < least)
+		len = least;
 	*p++ = '0';
 	*p++ = 'x';
-	for (; shift >= 0; shift -= 4)
-		*p++ = digits[n >> shift & 15];
-	return p;
+	if (len > 8) {
+		put_word(p, hex_digits((uint32_t)(n >> 32)) >> 8 * (16 - len));
+		put_word(p + len - 8, hex_digits((uint32_t)n));
+	} else {
+		put_word(p, hex_digits((uint32_t)n) >> 8 * (8 - len));
+	}
+	return p + len;
 }
 
 static char *put_tnt(char *p, const struct vmt_pt_field *f)
@@ -86,32 +109,21 @@ static char *json_field(char *p, const struct vmt_pt_field *f)
 	return p;
 }
 
-static void json_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-			unsigned int n)
+static char *json_tail(char *p, const struct vmt_pt_packet *packet,
+		       const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	*p++ = '{';
-	p = put_text(p, lines->area_json);
-	p = put_number(put_text(p, "\"offset\":"), offset);
 	p = put_number(put_text(p, ",\"len\":"), packet->len);
 	p = put_text(p, ",\"packet\":\"");
 	p = put_text(p, vmt_pt_type_name((enum vmt_pt_type)packet->type));
 	*p++ = '"';
 	for (unsigned int i = 0; i < n; i++)
 		p = json_field(p, &fields[i]);
-	vmt_out_took(lines->out, put_text(p, "}\n"));
+	return put_text(p, "}\n");
 }
 
-static void text_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-			const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-			unsigned int n)
+static char *text_tail(char *p, const struct vmt_pt_packet *packet,
+		       const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	p = put_text(p, lines->area_text);
-	p = put_hex(p, offset, 8);
 	p = put_text(p, packet->len < 10 ? "  " : " ");
 	p = put_number(p, packet->len);
 	*p++ = ' ';
@@ -122,7 +134,8 @@ static void text_packet(const struct vmt_pt_lines *lines, uint64_t offset,
 		*p++ = '=';
 		p = fields[i].known ? put_value(p, &fields[i]) : put_text(p, "-");
 	}
-	vmt_out_took(lines->out, put_text(p, "\n"));
+	*p++ = '\n';
+	return p;
 }
 
 /* Members that have a column of their own; the others are in the payload. */
@@ -133,13 +146,9 @@ static const char *const columns[] = {
 
 #define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
-		       const struct vmt_pt_packet *packet, const struct vmt_pt_field *fields,
-		       unsigned int n)
+static char *csv_tail(char *p, const struct vmt_pt_packet *packet,
+		      const struct vmt_pt_field *fields, unsigned int n)
 {
-	char *p = vmt_out_room(lines->out, LINE_MAX);
-
-	p = put_number(p, offset);
 	*p++ = ',';
 	p = put_number(p, packet->len);
 	*p++ = ',';
@@ -150,15 +159,117 @@ static void csv_packet(const struct vmt_pt_lines *lines, uint64_t offset,
 			if (fields[i].known && !strcmp(fields[i].name, columns[c]))
 				p = put_value(p, &fields[i]);
 	}
-	p = put_text(p, ",,");
-	p = put_text(p, lines->area_csv);
-	vmt_out_took(lines->out, put_text(p, "\n"));
+	return put_text(p, ",,");
 }
 
-void vmt_pt_lines_begin(const struct vmt_pt_lines *lines)
+static void json_header(const struct vmt_pt_lines *lines)
 {
+	struct vmt_json j = { .out = lines->out };
+
+	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "header");
+	vmt_json_text(&j, "schema", "vmtrace-packets/1");
+	vmt_json_open(&j, "errata", '[');
+	for (unsigned int bit = 0; bit < 32; bit++)
+		if (lines->errata >> bit & 1)
+			vmt_json_text(&j, NULL,
+				      vmt_pt_erratum_name((enum vmt_pt_erratum)(1u << bit)));
+	vmt_json_close(&j, ']');
+	vmt_json_close(&j, '}');
+	vmt_out_char(lines->out, '\n');
+}
+
+/* What a line of the format has before the offset and behind it. */
+static char *put_head(const struct vmt_pt_lines *lines, char *p, uint64_t offset)
+{
+	switch (lines->format) {
+	case VMT_SCRIPT_JSON:
+		*p++ = '{';
+		p = put_text(p, lines->area_json);
+		return put_number(put_text(p, "\"offset\":"), offset);
+	case VMT_SCRIPT_CSV:
+		return put_number(p, offset);
+	default:
+		return put_hex(put_text(p, lines->area_text), offset, 8);
+	}
+}
+
+static char *put_tail(const struct vmt_pt_lines *lines, char *p, const struct vmt_pt_packet *packet)
+{
+	struct vmt_pt_field fields[VMT_PT_FIELDS_MAX];
+	const unsigned int n = vmt_pt_fields(packet, fields);
+
+	switch (lines->format) {
+	case VMT_SCRIPT_JSON:
+		return json_tail(p, packet, fields, n);
+	case VMT_SCRIPT_CSV:
+		return csv_tail(p, packet, fields, n);
+	default:
+		return text_tail(p, packet, fields, n);
+	}
+}
+
+/* What stands between address and payload, and behind that; CSV has other things in between. */
+static const struct between {
+	const char *payload, *end;
+} betweens[] = {
+	[VMT_SCRIPT_TEXT] = { " payload=", "\n" },
+	[VMT_SCRIPT_JSON] = { "\",\"payload\":\"", "\"}\n" },
+	[VMT_SCRIPT_CSV] = { NULL, NULL },
+};
+
+/* Tails of IP packets end where the address begins: all addresses are made 0 here. */
+static void make_tail(struct vmt_pt_lines *lines, struct vmt_pt_packet *packet,
+		      struct vmt_pt_tail *tail)
+{
+	char line[LINE_MAX];
+	size_t len;
+
+	packet->payload = packet->has_ip ? 0 : packet->payload;
+	packet->ip = 0;
+	len = (size_t)(put_tail(lines, line, packet) - line);
+	if (packet->has_ip) {
+		const struct between *b = &betweens[lines->format];
+
+		if (!b->payload)
+			return;
+		len -= strlen(b->payload) + strlen(b->end) + 2 * strlen("0x0");
+	}
+	if (len > VMT_PT_TAIL_MAX)
+		return;
+	memcpy(tail->text, line, len);
+	tail->len = (uint8_t)len;
+}
+
+static void make_tails(struct vmt_pt_lines *lines)
+{
+	lines->head_span = 0;
+	for (unsigned int b = 0; b < 256; b++) {
+		const uint8_t bytes[9] = { (uint8_t)b };
+		struct vmt_pt_reader r = vmt_pt_reader_of(bytes, sizeof(bytes));
+		struct vmt_pt_packet packet;
+
+		r.last_ip_known = true;
+		lines->tails[b].len = 0;
+		if (vmt_pt_next(&r, &packet, NULL) == 1 && (packet.has_ip || packet.len == 1))
+			make_tail(lines, &packet, &lines->tails[b]);
+	}
+}
+
+static char *put_addresses(const struct vmt_pt_lines *lines, char *p,
+			   const struct vmt_pt_packet *packet)
+{
+	const struct between *b = &betweens[lines->format];
+
+	p = put_text(put_hex(p, packet->ip, 1), b->payload);
+	return put_text(put_hex(p, packet->payload, 1), b->end);
+}
+
+void vmt_pt_lines_begin(struct vmt_pt_lines *lines)
+{
+	make_tails(lines);
 	if (lines->format == VMT_SCRIPT_JSON)
-		vmt_out_str(lines->out, "{\"type\":\"header\",\"schema\":\"vmtrace-packets/1\"}\n");
+		json_header(lines);
 	if (lines->format != VMT_SCRIPT_CSV)
 		return;
 	vmt_out_str(lines->out, "offset,len,packet");
@@ -172,25 +283,71 @@ void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid)
 	bool is_cpu = cpu != VMT_AUX_NO_CPU;
 	uint32_t n = is_cpu ? cpu : tid;
 
+	lines->head_span = 0;
 	snprintf(lines->area_json, sizeof(lines->area_json), "\"%s\":%u,", is_cpu ? "cpu" : "tid",
 		 n);
 	snprintf(lines->area_text, sizeof(lines->area_text), is_cpu ? "[%03u] " : "(%u) ", n);
 	snprintf(lines->area_csv, sizeof(lines->area_csv), is_cpu ? ",%u," : ",,%u", n);
 }
 
-void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
+/* The head of lines around the offset. */
+static void make_head(struct vmt_pt_lines *lines, uint64_t offset)
+{
+	const unsigned int span = lines->format == VMT_SCRIPT_TEXT ? 256 : 100;
+	char head[LINE_MAX];
+	size_t len;
+
+	lines->head_base = offset - offset % span;
+	lines->head_span = 0;
+	if (span == 100 && !lines->head_base) /* there are offsets of one digit */
+		return;
+	len = (size_t)(put_head(lines, head, lines->head_base) - head) - 2;
+	if (len > VMT_PT_HEAD_MAX)
+		return;
+	memcpy(lines->head, head, len);
+	lines->head_len = (unsigned int)len;
+	lines->head_span = span;
+}
+
+static char *put_offset(struct vmt_pt_lines *lines, char *p, uint64_t offset)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t rest = offset - lines->head_base;
+
+	if (rest >= lines->head_span) {
+		make_head(lines, offset);
+		rest = offset - lines->head_base;
+		if (!lines->head_span)
+			return put_head(lines, p, offset);
+	}
+	memcpy(p, lines->head, VMT_PT_HEAD_MAX);
+	p += lines->head_len;
+	p[0] = digits[lines->head_span == 256 ? rest >> 4 : rest / 10];
+	p[1] = digits[lines->head_span == 256 ? rest & 15 : rest % 10];
+	return p + 2;
+}
+
+void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset, const uint8_t *bytes,
 			 const struct vmt_pt_packet *packet)
 {
-	struct vmt_pt_field fields[VMT_PT_FIELDS_MAX];
-	unsigned int n = vmt_pt_fields(packet, fields);
+	const struct vmt_pt_tail *tail = &lines->tails[bytes[0]];
+	char *p = put_offset(lines, vmt_out_room(lines->out, LINE_MAX), offset);
 
 	lines->packets++;
-	if (lines->format == VMT_SCRIPT_JSON)
-		json_packet(lines, offset, packet, fields, n);
-	else if (lines->format == VMT_SCRIPT_CSV)
-		csv_packet(lines, offset, packet, fields, n);
-	else
-		text_packet(lines, offset, packet, fields, n);
+	/* In a PEBS block the first byte means another packet. */
+	if (tail->len && !packet->ip_unsure && packet->type != VMT_PT_BIP) {
+		memcpy(p, tail->text, VMT_PT_TAIL_MAX);
+		p += tail->len;
+		if (packet->has_ip)
+			p = put_addresses(lines, p, packet);
+	} else {
+		p = put_tail(lines, p, packet);
+	}
+	if (lines->format == VMT_SCRIPT_CSV) {
+		p = put_text(p, lines->area_csv);
+		*p++ = '\n';
+	}
+	vmt_out_took(lines->out, p);
 }
 
 void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,

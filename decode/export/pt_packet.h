@@ -7,31 +7,51 @@
 #include "decode/base/aux.h"
 #include "decode/base/item.h"
 #include "decode/export/script.h"
+#include "decode/pt/errata.h"
 #include "decode/pt/packet.h"
 
 /*
  * Intel PT packets, one a line, each with offset and length, in the order of the stream. Errors of
- * writing stay in `out`. JSON Lines of schema vmtrace-packets/1: a header line, then
+ * writing stay in `out`. JSON Lines of schema vmtrace-packets/1: a header line, which
+ * names the errata that decoding takes into account, then
  *   {"offset":N,"len":N,"packet":S, members of its kind ..., "payload":H}
  *   {"offset":N,"skipped":N,"error":S}   bytes that are no packet
  *   {"ledger":{...}}                     the last line
  * With areas each line but the first and the last begins with "cpu":N or "tid":N: whose bytes
  * they are; in CSV two columns at the end.
  */
+#define VMT_PT_TAIL_MAX 63u
+
+#define VMT_PT_HEAD_MAX 64u
+
+struct vmt_pt_tail { /* what stands behind the offset, as far as the packet's first byte tells it */
+	uint8_t len; /* 0: nothing */
+	char text[VMT_PT_TAIL_MAX];
+};
+
 struct vmt_pt_lines {
 	struct vmt_out *out;
 	enum vmt_script_format format;
 	uint64_t packets;
+	uint32_t errata;    /* enum vmt_pt_erratum that decoding takes into account */
 	bool areas;	    /* set before vmt_pt_lines_begin */
 	char area_json[24]; /* vmt_pt_lines_area */
 	char area_text[16];
 	char area_csv[24];
+	struct vmt_pt_tail tails[256]; /* by the first byte; vmt_pt_lines_begin */
+	/* What lines with offsets in [head_base, head_base + head_span) begin with, but for the
+	 * last two digits of the offset; span 0: none. */
+	uint64_t head_base;
+	unsigned int head_span;
+	unsigned int head_len;
+	char head[VMT_PT_HEAD_MAX];
 };
 
-void vmt_pt_lines_begin(const struct vmt_pt_lines *lines);
+void vmt_pt_lines_begin(struct vmt_pt_lines *lines);
 /* Whose packets follow: cpu, or, where that is VMT_AUX_NO_CPU, tid. */
 void vmt_pt_lines_area(struct vmt_pt_lines *lines, uint32_t cpu, uint32_t tid);
-void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset,
+/* bytes: the packet's own, of which it has at least one. */
+void vmt_pt_lines_packet(struct vmt_pt_lines *lines, uint64_t offset, const uint8_t *bytes,
 			 const struct vmt_pt_packet *packet);
 void vmt_pt_lines_skipped(const struct vmt_pt_lines *lines, uint64_t offset, uint64_t len,
 			  const char *why);

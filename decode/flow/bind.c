@@ -4,67 +4,14 @@
  * instruction makes the flow go to that instruction; what stands between a FUP and its TIP, and
  * what a far branch sends before its TIP, waits for the TIP.
  */
-#include <string.h>
-
 #include "decode/flow/flow_private.h"
 
 typedef void take_fn(struct vmt_flow *f, const struct vmt_pt_packet *p);
-
-void flow_tell(struct vmt_flow *f, const struct vmt_flow_event *event)
-{
-	f->state.instructions = f->counts.instructions;
-	if (f->options.event)
-		f->options.event(f->options.context, &f->state, event);
-}
-
-static void tell_to(struct vmt_flow *f, enum vmt_flow_event_type type, uint64_t to)
-{
-	flow_tell(f, &(struct vmt_flow_event){ .type = (uint8_t)type, .has_to = true, .to = to });
-}
-
-/* ---- the state ---- */
-
-static void set_world(struct vmt_flow *f, bool nonroot)
-{
-	struct vmt_image_context *where = &f->state.where;
-	const bool has_vmcs = nonroot && f->vmcs_known;
-
-	if (where->nonroot == nonroot && where->has_vmcs == has_vmcs &&
-	    (!has_vmcs || where->vmcs == f->vmcs))
-		return;
-	where->nonroot = nonroot;
-	where->has_vmcs = has_vmcs;
-	where->vmcs = f->vmcs;
-	flow_view_changed(f);
-}
-
-static void set_pip(struct vmt_flow *f, const struct flow_pip *pip)
-{
-	struct vmt_image_context *where = &f->state.where;
-
-	if (where->nonroot != pip->nr)
-		set_world(f, pip->nr);
-	if (where->has_cr3 && where->cr3 == pip->cr3)
-		return;
-	where->has_cr3 = true;
-	where->cr3 = pip->cr3;
-	flow_view_changed(f);
-}
-
-static void set_mode(struct vmt_flow *f, uint8_t mode)
-{
-	if (f->state.mode == mode)
-		return;
-	f->state.mode = mode;
-	flow_view_changed(f);
-}
 
 static uint8_t mode_of(const struct vmt_pt_packet *p)
 {
 	return p->payload & 1 ? VMT_INSN_64 : p->payload & 2 ? VMT_INSN_32 : VMT_INSN_16;
 }
-
-/* ---- what waits ---- */
 
 static void wait_for_fup(struct vmt_flow *f, const struct vmt_flow_event *event)
 {
@@ -74,51 +21,20 @@ static void wait_for_fup(struct vmt_flow *f, const struct vmt_flow_event *event)
 		flow_tell(f, event);
 }
 
-static void deliver(struct vmt_flow *f, const struct vmt_pt_packet *fup)
-{
-	for (unsigned int i = 0; i < f->nr_waiting; i++) {
-		if (fup) {
-			f->waiting[i].has_ip = fup->has_ip && !fup->ip_unsure;
-			f->waiting[i].ip = fup->ip;
-		}
-		flow_tell(f, &f->waiting[i]);
-	}
-	f->nr_waiting = 0;
-}
-
-/* PacketEn is 1 for certain: a start that a PSB+ or FUP gave was one. */
-static void confirm(struct vmt_flow *f)
-{
-	if (!f->unconfirmed)
-		return;
-	f->unconfirmed = false;
-	f->counts.resumed++;
-	tell_to(f, VMT_FLOW_RESUMED, f->ip);
-}
-
-static void start(struct vmt_flow *f, uint64_t ip)
-{
-	flow_jump(f, ip);
-	f->phase = FLOW_ON;
-	f->unconfirmed = true;
-	f->nr_tnt = 0;
-	f->stack_nr = 0;
-}
-
 static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p);
 
 /*
  * A packet has come that cannot stand inside an event: a FUP without a TIP was none (INIT that
  * waits for SIPI), and a PIP behind it is that of a MOV to CR3.
  */
-static void abandon(struct vmt_flow *f)
+void flow_abandon(struct vmt_flow *f)
 {
 	const uint32_t pending = f->pending;
 	const struct vmt_pt_packet pip = { .nr = f->pip.nr, .address = f->pip.cr3 };
 
 	if (!pending && !f->nr_waiting)
 		return;
-	deliver(f, NULL);
+	flow_deliver(f, NULL);
 	f->pending = 0;
 	if (f->phase != FLOW_ON || !(pending & FLOW_PIP))
 		return;
@@ -128,18 +44,10 @@ static void abandon(struct vmt_flow *f)
 		flow_lose(f, "a far branch comes, but no TIP of it");
 }
 
-static bool lost(struct vmt_flow *f)
-{
-	if (f->phase == FLOW_ON)
-		return false;
-	f->counts.lost_packets += f->phase != FLOW_OFF;
-	return true;
-}
-
 /* Goes to a FUP's instruction; all results must have been spent on the way. */
 static bool go_to_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
-	confirm(f);
+	flow_confirm(f);
 	if (!p->has_ip || p->ip_unsure) {
 		flow_lose(f, "a FUP without an address");
 		return false;
@@ -163,22 +71,22 @@ static void psb_end(struct vmt_flow *f)
 	f->psb.inside = false;
 	if (f->phase == FLOW_ON && f->unconfirmed && psb->has_ip &&
 	    flow_reaches(f, &psb->ip, 0, FLOW_TRY_MAX))
-		confirm(f);
+		flow_confirm(f);
 	if (f->phase == FLOW_ON && !f->unconfirmed && psb->has_ip)
 		flow_go_to(f, psb->ip);
 	if (psb->has_vmcs) {
 		f->vmcs_known = psb->vmcs != UINT64_MAX;
 		f->vmcs = psb->vmcs;
-		set_world(f, f->state.where.nonroot);
+		flow_set_world(f, f->state.where.nonroot);
 	}
 	if (psb->has_pip)
-		set_pip(f, &psb->pip);
+		flow_set_pip(f, &psb->pip);
 	if (psb->has_mode)
-		set_mode(f, psb->mode);
+		flow_set_mode(f, psb->mode);
 	f->stack_nr = 0;
 	if (psb->has_ip) {
 		if (f->phase != FLOW_ON || f->unconfirmed)
-			start(f, psb->ip);
+			flow_start(f, psb->ip);
 		return;
 	}
 	if (f->phase == FLOW_ON && !f->unconfirmed)
@@ -191,7 +99,7 @@ static void take_psb(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	(void)p;
 	psb_end(f);
-	abandon(f);
+	flow_abandon(f);
 	if (f->nr_tnt)
 		flow_lose(f, "results of branches are left over");
 	f->psb = (struct flow_psb){ .inside = true };
@@ -234,235 +142,6 @@ static bool psb_take(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	}
 }
 
-/* ---- branches ---- */
-
-static void take_tnt(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	confirm(f);
-	abandon(f);
-	if (lost(f))
-		return;
-	if (f->nr_tnt + p->count > 64) {
-		flow_lose(f, "results of branches are left over");
-		return;
-	}
-	f->tnt = f->tnt << p->count | p->payload;
-	f->nr_tnt += p->count;
-	flow_spend_tnt(f);
-}
-
-/*
- * What the packets before a TIP or TIP.PGD changed; told before the state becomes the new one
- * (VM_EXIT), or behind it. class: of the instruction at `ip` that branched, OTHER when the event
- * was asynchronous.
- */
-static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_t ip,
-		    unsigned int class, uint64_t behind)
-{
-	const bool was = f->state.where.nonroot;
-	const uint32_t pending = f->pending;
-	const bool now = pending & FLOW_PIP ? f->pip.nr : was && !(pending & FLOW_EXIT);
-	struct vmt_flow_event e = {
-		.has_ip = true, .ip = ip, .has_to = tip->has_ip, .to = tip->ip
-	};
-
-	f->pending &= ~(uint32_t)(FLOW_PIP | FLOW_ENTRY | FLOW_MODE | FLOW_FUP | FLOW_EXIT |
-				  FLOW_ABORT | FLOW_OWN | FLOW_OPENS | FLOW_EVD);
-	deliver(f, NULL);
-	if (was && !now) {
-		e.type = VMT_FLOW_VM_EXIT;
-		f->counts.exits++;
-		if (pending & FLOW_EXIT) {
-			e.has_reason = f->exit.has_reason;
-			e.reason = f->exit.reason;
-			e.has_qualification = f->exit.has_qualification;
-			e.qualification = f->exit.qualification;
-			e.has_vector = f->exit_has_vector;
-			e.vector = f->exit_vector;
-		}
-		flow_tell(f, &e);
-	}
-	if (pending & FLOW_PIP)
-		set_pip(f, &f->pip);
-	else
-		set_world(f, now);
-	if (pending & FLOW_MODE)
-		set_mode(f, f->mode);
-	if (was && !now)
-		return;
-	if (!was && now) {
-		e.type = VMT_FLOW_VM_ENTRY;
-		f->counts.entries++;
-	} else if (class == VMT_INSN_VMENTRY && !now &&
-		   (pending & FLOW_ENTRY || (tip->has_ip && tip->ip == behind))) {
-		e.type = VMT_FLOW_ENTRY_FAILED;
-		e.early = !(pending & FLOW_ENTRY);
-		f->counts.failed_entries++;
-	} else if (class == VMT_INSN_OTHER && tip->type == VMT_PT_TIP) {
-		e.type = VMT_FLOW_ASYNC;
-	} else {
-		return;
-	}
-	flow_tell(f, &e);
-}
-
-static void async_tip(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	const uint64_t ip = f->ip;
-
-	flow_jump(f, p->ip);
-	transit(f, p, ip, VMT_INSN_OTHER, 0);
-	f->counts.branches++;
-	if (f->nr_tnt)
-		flow_spend_tnt(f);
-}
-
-/* Spends the TIP of a branch; p NULL: nothing waits for a TIP. */
-static void sync_tip(struct vmt_flow *f, uint64_t to, const struct vmt_pt_packet *p)
-{
-	struct flow_block *b = flow_go_to_class(f, FLOW_TIPS);
-	uint64_t ip, behind;
-	unsigned int class;
-
-	if (!b)
-		return;
-	ip = flow_last_ip(b);
-	behind = flow_behind(b);
-	class = b->class;
-	flow_run_indirect(f, b, to);
-	if (p || class == VMT_INSN_VMENTRY) {
-		const struct vmt_pt_packet tip = { .type = VMT_PT_TIP, .has_ip = true, .ip = to };
-
-		transit(f, p ? p : &tip, ip, class, behind);
-	}
-	if (f->nr_tnt)
-		flow_spend_tnt(f);
-}
-
-static void take_tip(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	const bool known = p->has_ip && !p->ip_unsure;
-
-	if (f->phase == FLOW_RESUME && known) {
-		start(f, p->ip); /* SKD010: no FUP came behind an overflow */
-		f->pending = 0;
-		confirm(f);
-		return;
-	}
-	if (f->phase == FLOW_ON && !known)
-		flow_lose(f, "a TIP without an address");
-	if (lost(f)) {
-		f->pending = 0;
-		return;
-	}
-	confirm(f);
-	if (f->pending & FLOW_FUP)
-		async_tip(f, p);
-	else
-		sync_tip(f, p->ip, f->pending || f->nr_waiting ? p : NULL);
-}
-
-static void take_pge(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	const uint32_t pending = f->pending;
-
-	deliver(f, NULL);
-	f->pending = 0;
-	f->unconfirmed = false;
-	if (!p->has_ip || p->ip_unsure) {
-		if (f->phase == FLOW_ON)
-			flow_lose(f, "TIP.PGE without an address");
-		f->phase = FLOW_LOST;
-		return;
-	}
-	if (pending & FLOW_PIP)
-		set_pip(f, &f->pip);
-	if (pending & FLOW_MODE)
-		set_mode(f, f->mode);
-	start(f, p->ip);
-	f->unconfirmed = false;
-	tell_to(f, VMT_FLOW_ENABLED, p->ip);
-}
-
-static bool leaves_filter(const struct vmt_flow *f, uint64_t ip)
-{
-	for (size_t i = 0; i < f->options.nr_filters; i++)
-		if (ip >= f->options.filters[i].first && ip <= f->options.filters[i].last)
-			return false;
-	return f->options.nr_filters != 0;
-}
-
-/* The branch or MOV to CR3 that switches tracing off; NULL: told. */
-static struct flow_block *find_disabling(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	const uint32_t direct = FLOW_CLASS(JMP) | FLOW_CLASS(CALL);
-	const uint32_t classes =
-		FLOW_TIPS | FLOW_CLASS(JCC) | direct | (p->has_ip ? 0 : FLOW_CLASS(MOV_CR3));
-	struct flow_block *b;
-
-	for (;;) {
-		b = flow_go_to_class(f, classes);
-		if (!b || !(direct >> b->class & 1))
-			return b;
-		if (p->has_ip ? b->target == p->ip
-			      : f->errata & VMT_PT_SKL014 && leaves_filter(f, b->target))
-			return b;
-		if (!flow_pass(f, b))
-			return NULL;
-	}
-}
-
-/* SKD022: a VM entry that clears TraceEn sends a FUP. */
-static bool entry_at_fup(struct vmt_flow *f)
-{
-	const char *why;
-	const struct flow_block *b = flow_block_at(f, f->ip, &why);
-
-	return b && b->class == VMT_INSN_VMENTRY && b->count == 1;
-}
-
-static void take_pgd(struct vmt_flow *f, const struct vmt_pt_packet *p)
-{
-	struct vmt_flow_event e = { .type = VMT_FLOW_DISABLED,
-				    .has_to = p->has_ip && !p->ip_unsure,
-				    .to = p->ip };
-	bool async = f->pending & FLOW_FUP;
-	struct flow_block *b;
-
-	if (f->phase != FLOW_ON) {
-		f->phase = FLOW_OFF;
-		f->pending = 0;
-		f->unconfirmed = false;
-		return;
-	}
-	confirm(f);
-	if (async && f->errata & VMT_PT_SKD022 && entry_at_fup(f)) {
-		f->pending &= ~(uint32_t)FLOW_FUP;
-		async = false;
-	}
-	e.has_ip = async;
-	e.ip = f->ip;
-	if (async) {
-		transit(f, p, f->ip, VMT_INSN_OTHER, 0);
-	} else {
-		b = find_disabling(f, p);
-		if (b) {
-			const uint64_t ip = flow_last_ip(b), behind = flow_behind(b);
-			const unsigned int class = b->class;
-
-			flow_run(f, b, e.has_to, e.to);
-			transit(f, p, ip, class, behind);
-		}
-	}
-	if (f->phase == FLOW_ON && f->nr_tnt)
-		flow_lose(f, "results of branches are left over");
-	else if (f->phase == FLOW_ON)
-		flow_tell(f, &e);
-	f->phase = FLOW_OFF;
-	f->nr_tnt = 0;
-	f->stack_nr = 0;
-}
-
 /* ---- FUP ---- */
 
 /* A FUP that belongs to packets before it: an instruction's address, no branch. */
@@ -473,7 +152,7 @@ static void take_own_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	f->pending &= ~(uint32_t)(FLOW_OWN | FLOW_OPENS);
 	if (f->phase == FLOW_ON && !go_to_fup(f, p))
 		return;
-	deliver(f, p);
+	flow_deliver(f, p);
 	if (f->phase == FLOW_ON && opens)
 		f->pending |= FLOW_FUP;
 }
@@ -483,7 +162,7 @@ static void take_if(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	f->pending &= ~(uint32_t)FLOW_MODE;
 	if (!go_to_fup(f, p))
 		return;
-	set_mode(f, f->mode);
+	flow_set_mode(f, f->mode);
 	flow_tell(f, &(struct vmt_flow_event){ .type = VMT_FLOW_IF,
 					       .has_ip = true,
 					       .ip = p->ip,
@@ -499,17 +178,17 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	}
 	if (f->phase == FLOW_RESUME) {
 		if (p->has_ip && !p->ip_unsure)
-			start(f, p->ip);
+			flow_start(f, p->ip);
 		return;
 	}
-	if (lost(f))
+	if (flow_is_lost(f))
 		return;
 	if (f->pending & FLOW_MODE && !(f->pending & (FLOW_FUP | FLOW_PIP))) {
 		take_if(f, p);
 		return;
 	}
 	if (f->pending & FLOW_FUP)
-		abandon(f);
+		flow_abandon(f);
 	if (f->pending & FLOW_ABORT && f->errata & VMT_PT_BDM64 &&
 	    !flow_reaches(f, &p->ip, 0, FLOW_ABORT_MAX))
 		flow_jump(f, p->ip);
@@ -517,7 +196,7 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	if (f->phase != FLOW_ON || !go_to_fup(f, p))
 		return;
 	f->pending |= FLOW_FUP;
-	deliver(f, p);
+	flow_deliver(f, p);
 }
 
 /* ---- context ---- */
@@ -530,9 +209,9 @@ static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 
 	if (f->phase == FLOW_ON && f->unconfirmed &&
 	    (!(f->errata & VMT_PT_BDM70) || flow_reaches(f, NULL, senders, FLOW_TRY_MAX)))
-		confirm(f);
+		flow_confirm(f);
 	if (f->phase != FLOW_ON || f->unconfirmed) {
-		set_pip(f, &pip);
+		flow_set_pip(f, &pip);
 		return;
 	}
 	if (!(f->pending & (FLOW_FUP | FLOW_PIP))) {
@@ -543,7 +222,7 @@ static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 			const uint64_t ip = flow_last_ip(b);
 
 			flow_run(f, b, true, flow_behind(b));
-			set_pip(f, &pip);
+			flow_set_pip(f, &pip);
 			flow_tell(f, &(struct vmt_flow_event){
 					     .type = VMT_FLOW_CR3, .has_ip = true, .ip = ip });
 			return;
@@ -566,7 +245,7 @@ static void take_mode_exec(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	if (f->phase == FLOW_ON)
 		f->pending |= FLOW_MODE;
 	else
-		set_mode(f, f->mode);
+		flow_set_mode(f, f->mode);
 }
 
 static void take_mode_tsx(struct vmt_flow *f, const struct vmt_pt_packet *p)
@@ -576,7 +255,7 @@ static void take_mode_tsx(struct vmt_flow *f, const struct vmt_pt_packet *p)
 					  .value = p->payload & 3 };
 
 	if (f->pending & FLOW_FUP)
-		abandon(f);
+		flow_abandon(f);
 	if (f->phase != FLOW_ON) {
 		flow_tell(f, &e);
 		return;
@@ -600,10 +279,12 @@ static void take_cfe(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		.has_vector = p->kind == VMT_PT_CFE_INTR || p->kind == VMT_PT_CFE_SIPI ||
 			      p->kind == VMT_PT_CFE_UINTR || p->kind == VMT_PT_CFE_SWINTR,
 		.vector = p->vector,
+		.has_value = f->pending & FLOW_EVD && f->evd.has_fault,
+		.value = f->evd.fault,
 	};
 
 	if (f->pending & FLOW_FUP && !(f->pending & (FLOW_PIP | FLOW_EVD)))
-		abandon(f);
+		flow_abandon(f);
 	if (p->ip_bit)
 		f->pending |= FLOW_OWN | (share ? FLOW_OPENS : 0);
 	if (p->kind == VMT_PT_CFE_VMEXIT || p->kind == VMT_PT_CFE_VMEXIT_INTR) {
@@ -623,13 +304,16 @@ static void take_cfe(struct vmt_flow *f, const struct vmt_pt_packet *p)
 static void take_evd(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	if (f->pending & FLOW_FUP && !(f->pending & FLOW_PIP))
-		abandon(f);
+		flow_abandon(f);
 	if (!(f->pending & FLOW_EVD))
 		f->evd = (struct flow_evd){ 0 };
 	f->pending |= FLOW_EVD;
 	if (p->kind == VMT_PT_EVD_VMXQ) {
 		f->evd.has_qualification = true;
 		f->evd.qualification = p->payload;
+	} else if (p->kind == VMT_PT_EVD_PFA) {
+		f->evd.has_fault = true;
+		f->evd.fault = p->payload;
 	} else if (p->kind == VMT_PT_EVD_VMXR) {
 		f->evd.has_reason = true;
 		f->evd.reason = (uint32_t)p->payload;
@@ -649,8 +333,8 @@ static void take_ptw(struct vmt_flow *f, const struct vmt_pt_packet *p)
 		return;
 	}
 	if (f->phase == FLOW_ON) {
-		confirm(f);
-		abandon(f);
+		flow_confirm(f);
+		flow_abandon(f);
 		b = f->phase == FLOW_ON ? flow_go_to_class(f, FLOW_CLASS(PTWRITE)) : NULL;
 		if (b) {
 			e.has_ip = true;
@@ -703,7 +387,7 @@ static void take_ovf(struct vmt_flow *f, const struct vmt_pt_packet *p)
 					  .ip = f->ip };
 
 	(void)p;
-	deliver(f, NULL);
+	flow_deliver(f, NULL);
 	f->pending = 0;
 	f->nr_tnt = 0;
 	f->stack_nr = 0;
@@ -722,11 +406,11 @@ static void nothing(struct vmt_flow *f, const struct vmt_pt_packet *p)
 
 static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 	[VMT_PT_PAD] = nothing,
-	[VMT_PT_TNT] = take_tnt,
-	[VMT_PT_TNT_LONG] = take_tnt,
-	[VMT_PT_TIP] = take_tip,
-	[VMT_PT_TIP_PGE] = take_pge,
-	[VMT_PT_TIP_PGD] = take_pgd,
+	[VMT_PT_TNT] = flow_take_tnt,
+	[VMT_PT_TNT_LONG] = flow_take_tnt,
+	[VMT_PT_TIP] = flow_take_tip,
+	[VMT_PT_TIP_PGE] = flow_take_pge,
+	[VMT_PT_TIP_PGD] = flow_take_pgd,
 	[VMT_PT_FUP] = take_fup,
 	[VMT_PT_PIP] = take_pip,
 	[VMT_PT_MODE_EXEC] = take_mode_exec,
@@ -791,75 +475,4 @@ void flow_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
 	(void)len;
 	(void)why;
 	f->skipped = true;
-}
-
-/* A PAD or TNT at the reader; false: it is another packet, or stands not whole. */
-static inline bool plain_tnt(struct vmt_flow *f, struct vmt_pt_reader *r)
-{
-	const unsigned int byte = *r->pos;
-	unsigned int len = 1, top;
-	uint64_t bits = byte >> 1;
-
-	if (byte == 0x02) {
-		if (r->end - r->pos < 8 || r->pos[1] != 0xa3)
-			return false;
-		memcpy(&bits, r->pos, 8);
-		bits >>= 16;
-		len = 8;
-	}
-	if (bits <= 1) {
-		r->pos += !byte; /* PAD */
-		return !byte;
-	}
-	top = 63u - (unsigned int)__builtin_clzll(bits);
-	if (f->nr_tnt + top > 64)
-		return false;
-	r->pos += len;
-	f->tnt = f->tnt << top | (bits & ((UINT64_C(1) << top) - 1));
-	f->nr_tnt += top;
-	flow_spend_tnt(f);
-	return true;
-}
-
-/* A TIP at the reader whose IP can be rebuilt. */
-static inline bool plain_tip(struct vmt_flow *f, struct vmt_pt_reader *r)
-{
-	static const uint8_t payload[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
-	const unsigned int byte = *r->pos, n = payload[byte >> 5];
-	uint64_t ip = 0;
-
-	if ((byte & 0x1f) != 0x0d || !n || !r->last_ip_known || r->end - r->pos < 1 + (ptrdiff_t)n)
-		return false;
-	memcpy(&ip, r->pos + 1, n);
-	if (byte >> 5 == 3)
-		ip = (uint64_t)((int64_t)(ip << 16) >> 16);
-	else if (n < 8)
-		ip |= r->last_ip & UINT64_MAX << (8 * n);
-	r->last_ip = ip;
-	r->pos += 1 + n;
-	sync_tip(f, ip, NULL);
-	return true;
-}
-
-/*
- * The many TNT and TIP packets between all others, taken from their bytes at once. What is not
- * plain stays for flow_packet: packets that something waits for, IPs that cannot be rebuilt.
- */
-size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *r, const uint8_t *limit)
-{
-	struct vmt_flow *f = context;
-	const uint8_t *const begin = r->pos;
-	size_t packets = 0;
-
-	if (f->phase != FLOW_ON || f->unconfirmed || f->pending || f->nr_waiting || f->psb.inside ||
-	    f->skipped)
-		return 0;
-	f->state.has_tsc = f->clock->known;
-	f->state.tsc = f->clock->tsc;
-	for (; r->pos < limit && f->phase == FLOW_ON && !f->pending; packets++) {
-		f->state.offset = offset + (uint64_t)(r->pos - begin);
-		if (!(*r->pos & 1 ? plain_tip(f, r) : plain_tnt(f, r)))
-			break;
-	}
-	return packets;
 }

@@ -14,11 +14,16 @@
 bool flow_cache_init(struct flow_cache *c)
 {
 	const size_t line = sizeof(struct flow_block);
+	char *at;
 
 	c->memory = malloc((FLOW_CACHE_MAX + 1) * line);
-	c->blocks = (void *)(((uintptr_t)c->memory + line - 1) & ~(uintptr_t)(line - 1));
 	c->buckets = calloc(FLOW_CACHE_MAX, sizeof(*c->buckets));
-	return c->memory && c->buckets;
+	if (!c->memory || !c->buckets)
+		return false;
+	at = c->memory;
+	at += (line - (uintptr_t)at % line) % line;
+	c->blocks = (void *)at;
+	return true;
 }
 
 void flow_cache_fini(struct flow_cache *c)
@@ -97,8 +102,9 @@ struct scan {
 	const struct vmt_image *image;
 	const struct vmt_image_view *view;
 	uint64_t time, ip;
+	uint64_t step, passed; /* time that an instruction takes, and that all so far took */
 	uint8_t mode;
-	uint64_t from, until; /* of all bytes so far */
+	uint64_t from, until; /* of all bytes so far, as times of the first instruction */
 	const uint8_t *bytes; /* of the instruction */
 	struct vmt_insn insn;
 	uint8_t buf[INSN_BYTES];
@@ -113,7 +119,7 @@ static const char *scan_next(struct scan *s)
 	size_t n;
 	int status;
 
-	if (into >= s->span.len || s->span.len - into < INSN_BYTES) {
+	if (into >= s->span.len || s->span.len - into < INSN_BYTES || s->span.until <= s->time) {
 		if (vmt_image_find(s->image, s->view, s->ip, s->time, &s->span)) {
 			s->span_ip = s->ip;
 			into = 0;
@@ -137,11 +143,13 @@ static const char *scan_next(struct scan *s)
 		return "the code that is known ends inside an instruction";
 	if (status < 0)
 		return "no instruction at this address";
-	if (from > s->from)
-		s->from = from;
-	if (until < s->until)
-		s->until = until;
+	if (from > s->passed && from - s->passed > s->from)
+		s->from = from - s->passed;
+	if (until != UINT64_MAX && until - s->passed < s->until)
+		s->until = until - s->passed;
 	s->ip += s->insn.len;
+	s->time += s->step;
+	s->passed += s->step;
 	return NULL;
 }
 
@@ -151,6 +159,7 @@ static struct scan scan_of(const struct vmt_flow *f, uint64_t ip)
 		.image = f->options.image,
 		.view = &f->cache.view->view,
 		.time = flow_now(f),
+		.step = f->options.count_is_time,
 		.ip = ip,
 		.mode = f->state.mode,
 		.until = UINT64_MAX,

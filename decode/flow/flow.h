@@ -56,7 +56,8 @@ enum vmt_flow_event_type {
 	VMT_FLOW_TSX,	       /* at `ip`; value: bit 0 InTX, bit 1 TXAbort */
 	VMT_FLOW_PTWRITE,      /* at `ip`; value */
 	VMT_FLOW_STOPPED, /* EXSTOP: the clock stopped at `ip`; value: MWAIT hints if has_value */
-	VMT_FLOW_NOTE,	  /* a CFE that is no VM entry or exit: name, vector; at `ip` */
+	VMT_FLOW_NOTE,	  /* a CFE that is no VM entry or exit: name, vector; at `ip`;
+			   * value: CR2 of a page fault */
 	VMT_FLOW_TRACESTOP,
 	VMT_FLOW_ERROR, /* the flow is lost at `ip`: name says why */
 	VMT_FLOW_EVENT_COUNT,

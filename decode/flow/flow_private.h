@@ -95,9 +95,9 @@ struct flow_psb {
 };
 
 struct flow_evd {
-	bool has_reason, has_qualification;
+	bool has_reason, has_qualification, has_fault;
 	uint32_t reason;
-	uint64_t qualification;
+	uint64_t qualification, fault;
 };
 
 struct flow_call {
@@ -117,6 +117,9 @@ struct vmt_flow {
 	enum flow_phase phase;
 	bool unconfirmed; /* phase is ON by a PSB+ that nothing has confirmed: RESUMED waits */
 	bool skipped;	  /* bytes were skipped before this packet */
+	bool root_ran;	  /* something in root operation was traced */
+	bool outside;	  /* a VM exit switched tracing off, and nothing of the host was traced */
+	struct vmt_image_context left; /* outside: the guest's */
 	uint64_t ip;
 	struct flow_block *at;	  /* the block at ip, or NULL */
 	struct flow_block **link; /* where the block at ip will be linked, or NULL */
@@ -189,13 +192,33 @@ bool flow_pass(struct vmt_flow *f, struct flow_block *b);
 bool flow_reaches(struct vmt_flow *f, const uint64_t *ip, uint32_t classes, unsigned int max);
 void flow_pop(struct vmt_flow *f);
 
-/* ---- bind.c ---- */
+/* ---- state.c ---- */
+void flow_tell(struct vmt_flow *f, const struct vmt_flow_event *event);
+void flow_set_world(struct vmt_flow *f, bool nonroot);
+void flow_set_pip(struct vmt_flow *f, const struct flow_pip *pip);
+void flow_set_mode(struct vmt_flow *f, uint8_t mode);
+/* Tells the events that wait for a FUP; fup NULL: none came. */
+void flow_deliver(struct vmt_flow *f, const struct vmt_pt_packet *fup);
+/* PacketEn is 1 for certain: a start that a PSB+ or FUP gave was one. */
+void flow_confirm(struct vmt_flow *f);
+/* Goes on at ip with nothing known of what came before. */
+void flow_start(struct vmt_flow *f, uint64_t ip);
+/* Whether a TNT or IP packet has no place. */
+bool flow_is_lost(struct vmt_flow *f);
+
+/* ---- branch.c ---- */
+void flow_take_tnt(struct vmt_flow *f, const struct vmt_pt_packet *p);
+void flow_take_tip(struct vmt_flow *f, const struct vmt_pt_packet *p);
+void flow_take_pge(struct vmt_flow *f, const struct vmt_pt_packet *p);
+void flow_take_pgd(struct vmt_flow *f, const struct vmt_pt_packet *p);
 size_t flow_branches(void *context, uint64_t offset, struct vmt_pt_reader *reader,
 		     const uint8_t *limit);
+
+/* ---- bind.c ---- */
+void flow_abandon(struct vmt_flow *f);
 void flow_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		 const struct vmt_pt_packet *packet);
 void flow_skipped(void *context, uint64_t offset, uint64_t len, const char *why);
-void flow_tell(struct vmt_flow *f, const struct vmt_flow_event *event);
 
 #define FLOW_CLASS(name) (1u << VMT_INSN_##name)
 #define FLOW_FAR	 (FLOW_CLASS(FAR_CALL) | FLOW_CLASS(FAR_RET) | FLOW_CLASS(FAR_JMP))

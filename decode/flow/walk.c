@@ -322,11 +322,12 @@ static void spend_linked(struct vmt_flow *f)
 			       .tnt = f->tnt,
 			       .instructions = f->counts.instructions,
 			       .nr_tnt = f->nr_tnt };
-	const uint64_t now = flow_now(f);
+	const bool by_count = f->options.count_is_time;
+	const uint64_t tsc = flow_now(f);
 	uint64_t blocks = 0;
 	unsigned int hops = 0;
 
-	while (w.nr_tnt && w.b && flow_block_valid(w.b, now)) {
+	while (w.nr_tnt && w.b && flow_block_valid(w.b, by_count ? w.instructions : tsc)) {
 		if (w.b->class == VMT_INSN_JCC) {
 			const unsigned int taken = w.tnt >> --w.nr_tnt & 1;
 
@@ -363,8 +364,7 @@ static void spend_linked(struct vmt_flow *f)
 
 bool flow_spend_tnt(struct vmt_flow *f)
 {
-	if (!f->options.count_is_time)
-		spend_linked(f);
+	spend_linked(f);
 	return !f->nr_tnt || walk(f, false, 0, 0, true) != STOP_ERROR;
 }
 

@@ -76,10 +76,9 @@ static int write_out(struct vmt_perfdata_writer *w, const void *bytes, size_t le
 		     struct vmt_diag *diag)
 {
 	struct iovec parts[2] = { { .iov_base = w->buffer, .iov_len = w->buffered } };
-	/* writev only reads. */
-	uintptr_t address = (uintptr_t)bytes;
 
-	parts[1].iov_base = (void *)address;
+	/* writev only reads. */
+	memcpy(&parts[1].iov_base, &bytes, sizeof(bytes));
 	parts[1].iov_len = len;
 	w->buffered = 0;
 	return vmt_output_writev(&w->file, parts, 2, NULL, diag);

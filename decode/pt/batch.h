@@ -13,7 +13,8 @@
  * the way they are found; all engines give the same. The scalar one calls vmt_pt_next and is the
  * reference; the AVX2 one classifies 64 bytes at once.
  */
-#define VMT_PT_BATCH_MIN 128u /* below this the scalar way is taken */
+#define VMT_PT_BATCH_MIN   128u /* below this the scalar way is taken */
+#define VMT_PT_BATCH_SPARE 4u	/* skimming needs more than these */
 
 struct vmt_pt_batch {
 	struct vmt_pt_packet *packets; /* the caller's room */
@@ -21,11 +22,22 @@ struct vmt_pt_batch {
 	/* Stop before a CYC or TMA that an erratum can have spoilt (SKD007: a CYC of two bytes
 	 * whose second is 02H; SKZ84: a TMA with reserved bits). */
 	bool careful;
-	/* Skim: leave out PAD, and each TNT and TIP that comes when nothing but TNT, TIP, PAD and
-	 * MTC came since the TNT or TIP that was given last. To the binding of VM events one of
-	 * them says what all of them say: code ran. */
+	/*
+	 * Skim: give what VM events, time and losses need. Left out are PAD; each TNT and TIP
+	 * that comes when nothing but TNT, TIP, PAD, MTC and held CYC came since the TNT or TIP
+	 * that was given last: they all say that code ran; and each CYC but the first since a
+	 * packet other than CYC, TNT, TIP and PAD: their cycles are held and given as one CYC,
+	 * with a TNT of no results behind it where code ran since, before the next packet that is
+	 * given and when read does not return 1.
+	 */
 	bool skim;
-	bool quiet; /* skimming: only such packets came; false at first and after a gap */
+	struct vmt_pt_skim {
+		bool quiet;    /* a TNT or TIP was given that stands for those to come */
+		bool steady;   /* a CYC was given that the next ones are held behind */
+		bool holds;    /* cycles are held */
+		bool ran;      /* TNT or TIP left out behind the last held CYC */
+		uint64_t held; /* cycles */
+	} state;	       /* zero at first and after a gap */
 	/* ---- results ---- */
 	size_t len;	 /* packets filled */
 	uint64_t passed; /* packets read, left out ones too */

@@ -19,9 +19,9 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #define WINDOW 64u
-#define STRIDE 8u	     /* rows copied at once; those behind the run are written over */
-#define REACH  (WINDOW + 32) /* bytes that a round may look at */
-#define ROOM   (WINDOW + STRIDE)
+#define STRIDE 8u		 /* rows copied at once; those behind the run are written over */
+#define REACH  (WINDOW + 32)	 /* bytes that a round may look at */
+#define ROOM   (WINDOW + STRIDE) /* and what skimming holds from before */
 
 _Static_assert(VMT_PT_BATCH_MIN > ROOM, "a batch holds a round");
 
@@ -165,14 +165,20 @@ static const struct shape shapes[10] = {
 static const uint8_t shape_of[256] = { SHAPES_64(0), SHAPES_64(64), SHAPES_64(128),
 				       SHAPES_64(192) };
 
+INLINE uint64_t next_ip(const struct shape *shape, uint64_t last_ip, uint64_t bits)
+{
+	const uint64_t value = bits | (shape->sign & (0 - (bits >> 47 & 1)));
+
+	return (last_ip & shape->keep) | (value & shape->has);
+}
+
 /* What has a length in its row (IP packets, MTC, TSC, one byte), without a branch. */
 TARGET INLINE void take_shaped(const uint8_t *p, struct vmt_pt_packet *out, uint64_t *last_ip)
 {
 	const struct shape *shape = &shapes[shape_of[p[0]]];
-	const uint64_t bits = load_u64(p + 1) & shape->mask, keep = shape->keep;
-	const uint64_t value = bits | (shape->sign & (0 - (bits >> 47 & 1)));
+	const uint64_t bits = load_u64(p + 1) & shape->mask;
 
-	*last_ip = (*last_ip & keep) | (value & shape->has);
+	*last_ip = next_ip(shape, *last_ip, bits);
 	copy_row(out, &rows[p[0]]);
 	out->payload = rows[p[0]].payload | bits;
 	out->ip = *last_ip & shape->has;
@@ -288,7 +294,7 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 
 		do {
 			const uint64_t other = ~single >> at;
-			unsigned int run = other ? (unsigned int)__builtin_ctzll(other) : 64;
+			unsigned int run = (unsigned int)_tzcnt_u64(other);
 
 			run = run < WINDOW - at ? run : WINDOW - at;
 			/* Also for a run of none: the branch would cost more. */
@@ -313,18 +319,41 @@ TARGET static bool rounds_full(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 	return len;
 }
 
-/*
- * The same for skimming. Of the one-byte packets only a CYC counts while it is quiet, else the
- * first that is no PAD.
- */
+/* The cycles of short CYCs, whose bits are set, behind p. */
+TARGET INLINE uint64_t cycles_of(const uint8_t *p, uint64_t cycs)
+{
+	uint64_t sum = 0;
+
+	for (; cycs; cycs &= cycs - 1)
+		sum += p[__builtin_ctzll(cycs)] >> 3;
+	return sum;
+}
+
+/* Takes a run of one-byte packets where TNT and CYC are left out. */
+TARGET INLINE void skim_run(struct vmt_pt_skim *s, const struct masks *m, const uint8_t *p,
+			    unsigned int at, unsigned int run)
+{
+	const uint64_t in = _bzhi_u64(UINT64_MAX, run) << at;
+	const uint64_t cycs = m->cyc & in, tnts = in & ~(m->cyc | m->pad);
+
+	if (__builtin_expect(cycs != 0, 0)) {
+		s->held = pt_add_sat(s->held, cycles_of(p, cycs));
+		s->holds = true;
+		s->ran = tnts > cycs; /* by the highest bit: they have none in common */
+	} else {
+		s->ran = s->ran || tnts;
+	}
+}
+
+/* The same for skimming. */
 TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
 {
 	const struct vmt_pt_reader start = *r;
 	struct vmt_pt_packet *out = batch->packets + batch->len;
 	const struct vmt_pt_packet *last = batch->packets + batch->max - ROOM;
 	const uint8_t *p = start.pos, *end = start.end - REACH;
+	struct vmt_pt_skim s = batch->state;
 	uint64_t last_ip = start.last_ip, passed = 0;
-	bool quiet = batch->quiet;
 	unsigned int len = 1;
 
 	while (p <= end && out <= last) {
@@ -332,25 +361,34 @@ TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 		unsigned int at = 0;
 
 		do {
-			const uint64_t wanted = (quiet ? ~m.single | m.cyc : ~m.pad) >> at;
-			unsigned int skip = wanted ? (unsigned int)__builtin_ctzll(wanted) : WINDOW;
-			uint64_t bit;
-			bool ran;
+			const uint64_t left_out =
+				s.quiet ? s.steady ? m.single : m.single & ~m.cyc : m.pad;
+			const uint64_t wanted = ~left_out >> at;
+			unsigned int run = (unsigned int)_tzcnt_u64(wanted);
 
-			skip = skip < WINDOW - at ? skip : WINDOW - at;
-			passed += skip;
-			at += skip;
+			run = run < WINDOW - at ? run : WINDOW - at;
+			skim_run(&s, &m, p, at, run);
+			passed += run;
+			at += run;
 			if (at >= WINDOW)
 				break;
-			len = take(p + at, out, &last_ip, batch->careful);
+			/* Most are TIPs that say no more than their address. */
+			if (s.quiet && LOW5(p[at]) == 0x0d && rows[p[at]].len) {
+				const struct shape *shape = &shapes[BYTES(p[at])];
+
+				last_ip =
+					next_ip(shape, last_ip, load_u64(p + at + 1) & shape->mask);
+				at += rows[p[at]].len;
+				passed++;
+				s.ran = true;
+				continue;
+			}
+			len = take(p + at, out + 2, &last_ip, batch->careful);
 			if (!len)
 				break;
 			at += len;
 			passed++;
-			bit = UINT64_C(1) << out->type;
-			ran = bit & PT_QUIET_SET;
-			out += !(quiet && ran);
-			quiet = ran || (quiet && bit & PT_QUIET_KEEP);
+			out = pt_skim_put(&s, out);
 		} while (at < WINDOW);
 		p += at;
 		if (!len)
@@ -358,7 +396,7 @@ TARGET static bool rounds_skim(struct vmt_pt_reader *r, struct vmt_pt_batch *bat
 	}
 	batch->passed += passed;
 	batch->len = (size_t)(out - batch->packets);
-	batch->quiet = quiet;
+	batch->state = s;
 	r->pos = p;
 	r->last_ip = last_ip;
 	return len;
@@ -373,14 +411,14 @@ static int read_avx2(struct vmt_pt_reader *r, struct vmt_pt_batch *batch)
 	batch->len = 0;
 	batch->passed = 0;
 	batch->why = NULL;
-	while (status == 1 && batch->len < batch->max) {
+	while (status == 1 && batch->len + VMT_PT_BATCH_SPARE < batch->max) {
 		if (fits(r, batch) && (batch->skim ? rounds_skim(r, batch) : rounds_full(r, batch)))
 			continue;
 		if (batch->max - batch->len < ROOM && (size_t)(r->end - r->pos) >= REACH)
 			break;
 		status = pt_batch_one(r, batch);
 	}
-	return status;
+	return pt_batch_end(batch, status);
 }
 
 const struct vmt_pt_engine pt_engine_avx2 = { "AVX2", read_avx2 };

@@ -338,12 +338,14 @@ static take_fn *const handlers[VMT_PT_TYPE_COUNT] = {
 static bool runs_on(const struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	return (p->type == VMT_PT_TNT || p->type == VMT_PT_TIP || p->type == VMT_PT_TNT_LONG) &&
-	       !d->pending && !d->in_psb;
+	       !d->pending && !d->in_psb && !d->pebs.open && !d->pebs.wants_fup;
 }
 
 void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
-	if (!d->options.pebs && runs_on(d, p)) {
+	if (p->type == VMT_PT_PAD)
+		return;
+	if (runs_on(d, p)) {
 		vmt_pt_clock_plain(&d->clock);
 		ran(d);
 		return;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/pt/batch_private.h"
 #include "decode/pt/decoder_private.h"
 
 struct vmt_pt_decoder *vmt_pt_decoder_new(const struct vmt_pt_decoder_options *options)
@@ -159,6 +160,16 @@ static enum step check_tma(struct vmt_pt_decoder *d, const uint8_t *at,
 	return STEP_ON;
 }
 
+/* Skimming begins anew: what it holds is given. */
+static void skim_anew(struct vmt_pt_decoder *d)
+{
+	d->batch.len = 0;
+	pt_batch_end(&d->batch, 0);
+	for (size_t i = 0; i < d->batch.len; i++)
+		pt_take(d, &d->packets[i]);
+	d->batch.state = (struct vmt_pt_skim){ 0 };
+}
+
 static void give(struct vmt_pt_decoder *d, uint64_t offset, const uint8_t *at,
 		 const struct vmt_pt_packet *p)
 {
@@ -179,7 +190,7 @@ static enum step take_one(struct vmt_pt_decoder *d, bool final)
 	int status = vmt_pt_next(r, &p, &why);
 	enum step step = STEP_ON;
 
-	d->batch.quiet = false;
+	skim_anew(d);
 	if (status == VMT_E_TRUNCATED)
 		return STEP_MORE;
 	if (status != 1) {
@@ -316,6 +327,7 @@ static void drop_carry(struct vmt_pt_decoder *d)
 	size_t done = decode(d, d->carry, d->carry_len, d->carry_len, true);
 	size_t left = d->carry_len - done;
 
+	skim_anew(d);
 	if (!d->syncing && left)
 		skip_some(d, d->offset, left, "cut off");
 	else if (d->syncing)
@@ -330,7 +342,6 @@ static void drop_carry(struct vmt_pt_decoder *d)
 static void break_off(struct vmt_pt_decoder *d, const char *name)
 {
 	drop_carry(d);
-	d->batch.quiet = false;
 	d->reader.last_ip_known = false;
 	d->reader.block = VMT_PT_BLOCK_NONE;
 	if (d->in_psb)

@@ -14,11 +14,6 @@ enum block_type {
 	BLOCK_XMM = 0x10,
 };
 
-void vmt_pt_pebs_init(struct vmt_pt_pebs *pebs)
-{
-	memset(pebs, 0, sizeof(*pebs));
-}
-
 /* Three blocks of 32 items hold FROM, TO, INFO of TOS, TOS - 1, … in turn. */
 static bool put_lbr(struct vmt_pt_pebs_record *r, unsigned int block, unsigned int id,
 		    uint64_t value)

@@ -67,15 +67,13 @@ struct vmt_pt_pebs_record {
 	uint32_t unknown; /* items of reserved types or ids, left out */
 };
 
-struct vmt_pt_pebs {
+struct vmt_pt_pebs { /* all 0 at first */
 	struct vmt_pt_pebs_record record;
 	bool open;	/* a BBP was seen */
 	bool wants_fup; /* BEP with an IP: its FUP is next */
 	uint8_t type;	/* of the block that is open */
 	uint64_t records, dropped;
 };
-
-void vmt_pt_pebs_init(struct vmt_pt_pebs *pebs);
 
 /*
  * Takes any packet of the stream. True when pebs->record is complete; it stays until the next call.

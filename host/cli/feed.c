@@ -68,6 +68,20 @@ static int read_symbols(struct vmt_feed *feed, struct vmt_reader *text, struct v
 	return vmt_kallsyms_from_text(&feed->symbols, bytes, (size_t)n, diag);
 }
 
+static int open_codes(struct vmt_feed *feed, struct vmt_diag *diag)
+{
+	const struct vmt_pt_cli *pt = &feed->cli->pt;
+
+	for (; feed->nr_codes < pt->nr_codes; feed->nr_codes++) {
+		int err = vmt_pt_code_open(&pt->codes[feed->nr_codes], &feed->codes[feed->nr_codes],
+					   diag);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct vmt_diag *diag)
 {
 	const struct vmt_cli *cli = feed->cli;
@@ -79,6 +93,8 @@ static int open_all(struct vmt_feed *feed, struct vmt_reader **kallsyms, struct 
 		feed->recording = vmt_session_writes(feed->path);
 	if (!err && cli->guest_kallsyms)
 		err = vmt_reader_open(kallsyms, cli->guest_kallsyms, NULL, diag);
+	if (!err)
+		err = open_codes(feed, diag);
 	if (!err)
 		err = open_output(feed, diag);
 	if (!err)
@@ -387,6 +403,9 @@ void vmt_feed_close(struct vmt_feed *feed)
 	if (feed->has_file) /* not finished: half an output is none */
 		vmt_output_discard(&feed->file);
 	vmt_kallsyms_free(feed->symbols);
+	for (size_t i = 0; i < feed->nr_codes; i++)
+		if (feed->codes[i] >= 0)
+			close(feed->codes[i]);
 	free(feed->out);
 }
 

@@ -16,8 +16,8 @@
 
 /*
  * What report, script and decode have in common: the input (-i, -, or the newest session of the
- * domain), the output (-o or standard output) and the guest's symbols are opened, then root is
- * given up, then they are read.
+ * domain), the output (-o or standard output), the guest's symbols and code are opened, then root
+ * is given up, then they are read.
  */
 struct vmt_feed {
 	const struct vmt_cli *cli;
@@ -26,7 +26,9 @@ struct vmt_feed {
 	struct vmt_input *input;
 	struct vmt_input_pt pt;	      /* --pt-raw */
 	struct vmt_kallsyms *symbols; /* NULL: none */
-	struct vmt_output file;	      /* -o */
+	int codes[VMT_CLI_CODES_MAX]; /* of --elf and --raw, opened; -1: taken over */
+	size_t nr_codes;
+	struct vmt_output file; /* -o */
 	bool has_file;
 	struct vmt_out *out;
 	struct vmt_filter filter;

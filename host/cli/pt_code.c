@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Options of the instruction flow: --flow, and the code that --elf and --raw name. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "decode/io/diagf.h"
 #include "host/cli/cli.h"
 #include "host/cli/options.h"
 #include "host/cli/pt_options.h"
@@ -95,4 +98,19 @@ bool vmt_pt_read_elf(struct vmt_cli *cli, const char *value, const char **why)
 bool vmt_pt_read_raw(struct vmt_cli *cli, const char *value, const char **why)
 {
 	return read_code(cli, value, false, why);
+}
+
+int vmt_pt_code_open(const struct vmt_pt_code *code, int *fd, struct vmt_diag *diag)
+{
+	char path[VMT_CLI_CODE_PATH_MAX];
+
+	memcpy(path, code->path, code->path_len);
+	path[code->path_len] = '\0';
+	do
+		*fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	while (*fd < 0 && errno == EINTR);
+	if (*fd < 0)
+		return vmt_diag_printf(diag, vmt_err_of_errno(errno), errno, NULL, "cannot open %s",
+				       path);
+	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/base/diag.h"
 #include "decode/export/pt_flow.h"
 #include "decode/flow/image.h"
 #include "decode/pt/clock.h"
@@ -55,6 +56,9 @@ struct vmt_pt_cli {
  * MHz; 0: not known.
  */
 uint64_t vmt_pt_tsc_hz(const struct vmt_pt_cli *pt);
+
+/* Opens a file of code. As vmt_reader_open; "-" is no file here. */
+int vmt_pt_code_open(const struct vmt_pt_code *code, int *fd, struct vmt_diag *diag);
 
 /* Readers of option arguments (struct vmt_option_row). */
 bool vmt_pt_read_block(struct vmt_cli *cli, const char *value, const char **why);

@@ -31,13 +31,13 @@ struct work {
 
 /* ---- code ---- */
 
-static int add_elf(struct work *w, const struct vmt_pt_code *c, const char *path, struct code *code,
+static int add_elf(struct work *w, const struct vmt_pt_code *c, int fd, struct code *code,
 		   struct vmt_diag *diag)
 {
 	const struct vmt_elf_segment *segments;
 	uint64_t bias = 0;
 	size_t count;
-	int err = vmt_elf_image_read(&code->elf, path, diag);
+	int err = vmt_elf_image_from_fd(&code->elf, fd, diag);
 
 	if (err)
 		return err;
@@ -50,57 +50,57 @@ static int add_elf(struct work *w, const struct vmt_pt_code *c, const char *path
 					    segments[i].bytes, segments[i].len, c->from, diag);
 	if (!err && !count)
 		return vmt_diag_printf(diag, VMT_E_DAMAGED, 0, "it must have executable segments",
-				       "no code in %s", path);
+				       "no code in %.*s", (int)c->path_len, c->path);
 	return err;
 }
 
-static int read_raw(const char *path, uint8_t **bytes, size_t *len, struct vmt_diag *diag)
+static int read_raw(const struct vmt_pt_code *c, int fd, uint8_t **bytes, size_t *len,
+		    struct vmt_diag *diag)
 {
 	struct vmt_reader *reader;
 	uint64_t size;
-	int err = vmt_reader_open(&reader, path, NULL, diag);
+	int err = vmt_reader_from_fd(&reader, fd, NULL, diag);
 
 	if (err)
 		return err;
 	size = vmt_reader_size(reader);
-	if (!size || size > RAW_MAX)
+	if (size && size <= RAW_MAX) {
+		*bytes = malloc((size_t)size);
+		err = *bytes ? vmt_reader_read_at(reader, 0, *bytes, (size_t)size, len, diag)
+			     : vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
+	} else {
 		err = vmt_diag_printf(diag, VMT_E_LIMIT, 0, "--raw takes files of 1 byte to 2 GiB",
-				      "no code in %s", path);
-	*bytes = err ? NULL : malloc((size_t)size);
-	if (!err && !*bytes)
-		err = vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
-	if (!err)
-		err = vmt_reader_read_at(reader, 0, *bytes, (size_t)size, len, diag);
+				      "no code in %.*s", (int)c->path_len, c->path);
+	}
 	vmt_reader_close(reader);
 	return err;
 }
 
-static int add_code(struct work *w, const struct vmt_pt_code *c, struct code *code,
-		    struct vmt_diag *diag)
+static int add_code(struct work *w, size_t nr, struct vmt_diag *diag)
 {
-	char path[VMT_CLI_CODE_PATH_MAX];
-	size_t len;
+	const struct vmt_pt_code *c = &w->feed->cli->pt.codes[nr];
+	struct code *code = &w->codes[nr];
+	const int fd = w->feed->codes[nr];
+	size_t len = 0;
 	int err;
 
-	memcpy(path, c->path, c->path_len);
-	path[c->path_len] = '\0';
+	w->feed->codes[nr] = -1;
 	if (c->is_elf)
-		return add_elf(w, c, path, code, diag);
-	err = read_raw(path, &code->raw, &len, diag);
+		return add_elf(w, c, fd, code, diag);
+	err = read_raw(c, fd, &code->raw, &len, diag);
 	return err ? err
 		   : vmt_image_add(w->image, &c->space, c->addr, code->raw, len, c->from, diag);
 }
 
 static int read_codes(struct work *w, struct vmt_diag *diag)
 {
-	const struct vmt_pt_cli *pt = &w->feed->cli->pt;
 	int err = 0;
 
 	w->image = vmt_image_new();
 	if (!w->image)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "memory is short", "");
-	for (size_t i = 0; i < pt->nr_codes && !err; i++)
-		err = add_code(w, &pt->codes[i], &w->codes[i], diag);
+	for (size_t i = 0; i < w->feed->nr_codes && !err; i++)
+		err = add_code(w, i, diag);
 	return err ? err : vmt_image_seal(w->image, diag);
 }
 

@@ -13,8 +13,7 @@
 static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		      const struct vmt_pt_packet *packet)
 {
-	(void)bytes;
-	vmt_pt_lines_packet(context, offset, packet);
+	vmt_pt_lines_packet(context, offset, bytes, packet);
 }
 
 static void on_skipped(void *context, uint64_t offset, uint64_t len, const char *why)
@@ -110,7 +109,8 @@ int vmt_decode_pt(struct vmt_feed *feed)
 {
 	const struct vmt_pt_cli *pt = &feed->cli->pt;
 	struct vmt_pt_lines lines = { .out = feed->out,
-				      .format = (enum vmt_script_format)feed->cli->format };
+				      .format = (enum vmt_script_format)feed->cli->format,
+				      .errata = vmt_pt_errata_of(&pt->cpu) };
 	struct vmt_diag diag = { 0 };
 	struct vmt_ledger ledger = { 0 };
 	int err;

@@ -56,8 +56,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 {
 	struct walk *w = context;
 
-	(void)bytes;
-	vmt_pt_lines_packet(w->lines, in_file(w, offset), packet);
+	vmt_pt_lines_packet(w->lines, in_file(w, offset), bytes, packet);
 }
 
 static void on_skipped(void *context, uint64_t offset, uint64_t len, const char *why)

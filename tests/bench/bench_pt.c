@@ -9,12 +9,14 @@
  * usage: bench_pt [--mib N] [--rounds N] [--only NAME]; VMT_BENCH_PERF_PT: perf's decoder as a
  * shared object (see run-bench.sh); VMT_TOP: where ../shared/data/pt is looked for.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "decode/base/cursor.h"
+#include "decode/export/pt_packet.h"
 #include "decode/pt/batch.h"
 #include "decode/pt/decoder.h"
 #include "tests/support/pt_load.h"
@@ -23,11 +25,13 @@
 #define ROUNDS_MAX 32
 #define BATCH	   256
 #define REAL_MAX   (1u << 20)
+#define TEXT_MAX   (16u << 20) /* of a stream, for listings */
 
-enum column { READ, COPY, SCALAR, FAST, EVENTS, LIBIPT, PERF, COLUMNS };
+enum column { READ, COPY, SCALAR, FAST, EVENTS, LIBIPT, PERF, TEXT, JSON, PRINTF, COLUMNS };
 
-static const char *const column_names[COLUMNS] = { "read-scan", "memcpy", "scalar", "full",
-						   "events",	"libipt", "perf" };
+static const char *const column_names[COLUMNS] = {
+	"read-scan", "memcpy", "scalar", "full", "skim", "libipt", "perf", "text", "JSON", "printf",
+};
 
 struct input {
 	const char *name;
@@ -42,6 +46,8 @@ static const struct vmt_pt_engine *best;
 static vmt_pt_sum_perf_fn *sum_perf;
 static const char *only;
 static int failed;
+static int null_fd;
+static FILE *null_file;
 
 static double now_s(void)
 {
@@ -73,7 +79,7 @@ static bool sum_engine(const struct vmt_pt_engine *engine, const uint8_t *bytes,
 			counts[i % 4][p->type]++;
 			total += p->len;
 			payloads += p->payload;
-			ips += p->has_ip ? p->ip : 0;
+			ips += p->ip & (0 - (uint64_t)p->has_ip);
 		}
 	} while (status == 1);
 	for (unsigned int i = 0; i < VMT_PT_TYPE_COUNT; i++)
@@ -115,6 +121,32 @@ static struct events run_events(const struct input *in)
 	return events;
 }
 
+static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
+		      const struct vmt_pt_packet *packet)
+{
+	vmt_pt_lines_packet(context, offset, bytes, packet);
+}
+
+/* As `decode pt` does it. */
+static bool list(const uint8_t *bytes, size_t len, enum vmt_script_format format)
+{
+	static struct vmt_out out;
+	struct vmt_pt_lines lines = { .out = &out, .format = format };
+	const struct vmt_pt_decoder_options options = { .host_cpu = UINT32_MAX,
+							.packet = on_packet,
+							.context = &lines };
+	struct vmt_pt_decoder *d = vmt_pt_decoder_new(&options);
+
+	if (!d)
+		abort();
+	vmt_out_init(&out, null_fd, NULL);
+	vmt_pt_lines_begin(&lines);
+	vmt_pt_decoder_feed(d, bytes, len);
+	vmt_pt_decoder_end(d);
+	vmt_pt_decoder_free(d);
+	return !vmt_out_finish(&out, NULL);
+}
+
 static uint64_t read_scan(const uint8_t *bytes, size_t len)
 {
 	uint64_t sum = 0, word;
@@ -130,6 +162,11 @@ static uint64_t read_scan(const uint8_t *bytes, size_t len)
 
 static uint8_t *copy;
 static volatile uint64_t sink;
+
+static size_t text_len(const struct input *in)
+{
+	return in->len < TEXT_MAX ? in->len : TEXT_MAX;
+}
 
 /* False: this column has no peer for the input. */
 static bool run_column(enum column c, const struct input *in, struct vmt_pt_sums *sums,
@@ -159,6 +196,15 @@ static bool run_column(enum column c, const struct input *in, struct vmt_pt_sums
 			break;
 		case PERF:
 			ok = sum_perf && sum_perf(in->bytes, in->len, sums);
+			break;
+		case TEXT:
+		case JSON:
+			ok = list(in->bytes, text_len(in),
+				  c == TEXT ? VMT_SCRIPT_TEXT : VMT_SCRIPT_JSON);
+			break;
+		case PRINTF:
+			ok = !in->event_trace &&
+			     vmt_pt_print_libipt(in->bytes, text_len(in), null_file);
 			break;
 		case COLUMNS:
 			break;
@@ -207,6 +253,13 @@ static void print_sums(const char *who, const struct vmt_pt_sums *s)
 	       (unsigned long long)s->ips);
 }
 
+/* For run-bench.sh's table. */
+static void print_row(const struct input *in, const char *what, double mb, double own, double peer)
+{
+	printf("  row PT, %s%s: %s | %.0f MB/s | %.0f MB/s | %.1f |\n", in->name,
+	       in->event_trace ? " with Event Trace" : "", what, mb / own, mb / peer, peer / own);
+}
+
 static void measure(const struct input *in)
 {
 	static double times[COLUMNS][ROUNDS_MAX];
@@ -215,6 +268,7 @@ static void measure(const struct input *in)
 	struct events events = { 0 };
 	double seconds[COLUMNS];
 	const double mb = (double)in->len * in->repeat / 1e6;
+	const double text_mb = (double)text_len(in) * in->repeat / 1e6;
 
 	if (only && !strstr(in->name, only))
 		return;
@@ -234,7 +288,8 @@ static void measure(const struct input *in)
 		qsort(times[c], rounds, sizeof(times[c][0]), by_time);
 		seconds[c] = times[c][rounds / 2];
 		if (there[c])
-			printf("  %-10s %8.0f MB/s\n", column_names[c], mb / seconds[c]);
+			printf("  %-10s %8.0f MB/s\n", column_names[c],
+			       (c < TEXT ? mb : text_mb) / seconds[c]);
 		if (there[c] && (c == SCALAR || c == LIBIPT || c == PERF) &&
 		    !equal(sums[FAST], sums[c], c != PERF)) {
 			print_sums(column_names[c], &sums[c]);
@@ -244,11 +299,20 @@ static void measure(const struct input *in)
 	}
 	if (!there[FAST] || !there[SCALAR])
 		failed = 1;
-	if (there[LIBIPT])
-		printf("  ratio: full against libipt %.2f, events against libipt's full %.2f\n",
-		       seconds[LIBIPT] / seconds[FAST], seconds[LIBIPT] / seconds[EVENTS]);
+	if (there[LIBIPT]) {
+		print_row(in, "every packet, against libipt", mb, seconds[FAST], seconds[LIBIPT]);
+		print_row(in, "VM events, against libipt's packets", mb, seconds[EVENTS],
+			  seconds[LIBIPT]);
+	}
 	if (there[PERF])
-		printf("  ratio: full against perf %.2f\n", seconds[PERF] / seconds[FAST]);
+		print_row(in, "every packet, against perf's decoder", mb, seconds[FAST],
+			  seconds[PERF]);
+	if (there[PRINTF]) {
+		print_row(in, "text, against printf of libipt's packets", text_mb, seconds[TEXT],
+			  seconds[PRINTF]);
+		print_row(in, "JSON, against printf of libipt's packets", text_mb, seconds[JSON],
+			  seconds[PRINTF]);
+	}
 	fflush(stdout);
 }
 
@@ -257,7 +321,7 @@ static void measure_real(const char *name, uint8_t *bytes, size_t len)
 	const struct input in = { .name = name,
 				  .bytes = bytes,
 				  .len = len,
-				  .repeat = (unsigned int)((64u << 20) / len) };
+				  .repeat = (unsigned int)((16u << 20) / len) };
 
 	measure(&in);
 }
@@ -325,6 +389,10 @@ int main(int argc, char **argv)
 	if (!sum_perf)
 		printf("pt: perf's decoder is not there\n");
 	best = vmt_pt_engine_best();
+	null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	null_file = fopen("/dev/null", "w");
+	if (null_fd < 0 || !null_file)
+		return 2;
 	copy = calloc(1, (mib << 20) + (64u << 10));
 	if (!copy)
 		abort();

@@ -100,10 +100,34 @@ memory_through_a_pipe() {
         "$((peak / 1024)) MiB" "64 MiB allowed" "-"
 }
 
+# Rows of bench_pt's ratios: "row WHAT | OWN | PEER | RATIO".
+pt_rows() { sed -n 's/^  row /| /p' >>"$table"; }
+
+# perf's packet decoder out of Debian's linux-source package (in /usr/src), built for
+# this run alone. VMT_BENCH_PERF_PT: such an object that was built before.
+build_perf_pt() {
+    [ -z "${VMT_BENCH_PERF_PT:-}" ] || return 0
+    local tar folder=tools/perf/util/intel-pt-decoder
+    tar=$(find /usr/src -maxdepth 1 -name 'linux-source-*.tar.xz' | sort -V | tail -n 1)
+    if [ -z "$tar" ]; then
+        say "perf's PT decoder: skipped, the package linux-source is not installed"
+        return 0
+    fi
+    mkdir -p "$work/perf-pt/linux"
+    tar -xJf "$tar" -C "$work/perf-pt" --strip-components=1 --wildcards "*/$folder/intel-pt-pkt-decoder.*" ||
+        { fail "unpacking $tar"; return 0; }
+    echo '#define fallthrough __attribute__((fallthrough))' >"$work/perf-pt/linux/compiler.h"
+    "${CC:-gcc}" -O2 -w -D_GNU_SOURCE -shared -fPIC -I"$work/perf-pt" -I"$work/perf-pt/$folder" -I"$top" \
+        "$work/perf-pt/$folder/intel-pt-pkt-decoder.c" tests/bench/perf_peer.c -o "$work/perf_peer.so" ||
+        { fail "building perf's PT decoder"; return 0; }
+    export VMT_BENCH_PERF_PT=$work/perf_peer.so
+}
+
 programs() {
+    build_perf_pt
     for b in "$O"/tests/bench/bench_*; do
         [ -x "$b" ] && [[ $b != *.* ]] || continue
-        if ! timeout 600 "$b" >"$work/out" 2>&1; then
+        if ! timeout 1200 "$b" >"$work/out" 2>&1; then
             fail "${b##*/}"
             cat "$work/out" >&2
         fi
@@ -112,6 +136,7 @@ programs() {
         # store DIR write N MB/s cp N MB/s ratio N …
         [ "${b##*/}" = bench_store ] && awk '$3 == "write" && $4 != "zstd" {
             printf "| .vmt write in %s against cp | %s MB/s | %s MB/s | %s |\n", $2, $4, $7, $10}' "$work/out" >>"$table"
+        [ "${b##*/}" = bench_pt ] && pt_rows <"$work/out"
         [ "${b##*/}" = bench_kvm_decode ] && awk '/join  .*ns.record/ {own = $3}
             /memcpy  / {printf "| kvm records, parse to join, against memcpy | %s ns | %s ns | %.2f |\n", own, $3, $3 / own}' \
             "$work/out" >>"$table"

@@ -35,6 +35,7 @@ json "PIP with NR" '.[1] == {"offset":0,"len":8,"packet":"PIP","cr3":"0xc0a08060
 json "blanks, commas and 0x between bytes" 'map(select(.packet)) | length == 2' --hex '0x99, 0x01 0x1900112233445566'
 json "the first line is a header, the last one the ledger" \
     '.[0].schema == "vmtrace-packets/1" and .[-1].ledger.bytes_total == 1 and (.[-1].ledger.truncated | not)' --hex 00
+json "the header names the errata of the CPU" '.[0].errata == ["BDM70","SKD022","SKL014","SKZ84"]' --cpu-id 6/0x55/4 --hex 00
 json "block context" '.[1].packet == "BIP" and .[1].id == 31' --block blk4 --hex fc01020304
 json "no block context" '.[1].packet == "TNT" and .[1].tnt == "TTTTTN"' --hex fc
 json "a PEBS record has a line behind the packet that completes it" \

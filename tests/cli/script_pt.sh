@@ -72,7 +72,7 @@ bytes "$dir/root.pt" "$psb $status_root 06 06"
 json "a VM that is named and not seen is concealed" '.[0].concealed == true' report "$dir/root.pt" --vm $vm
 json "without one it is not known" '.[0].concealed == null' report "$dir/root.pt"
 
-status "an option of bare streams without --pt-raw" 2 "--vm is for bare PT streams" script "$dir/a.pt" --vm $vm
+status "a bare stream without --pt-raw" 6 "needs --pt-raw" script "$dir/a.pt" --vm $vm
 status "a VM that is no VM" 2 "VMCS,offset=N" script --pt-raw "$dir/a.pt" --vm web01
 status "a domain that is not there" 3 "web02" script --pt-raw "$dir/a.pt" --vm $vm --domain web02
 status "damage beyond --max-loss" 6 "" script --pt-raw <(printf '\xad\x00') --max-loss 1

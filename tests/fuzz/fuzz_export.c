@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Any bytes exported as a perf.data, as a file and as a pipe. What is written is a perf.data that
- * reads to its end with nothing damaged or cut off, is no larger than what came in can make it, and
- * holds as many bytes of trace as were counted.
+ * Any bytes exported as a perf.data, as a file and as a pipe, or as a bare PT stream. What is
+ * written is a perf.data that reads to its end with nothing damaged or cut off, is no larger than
+ * what came in can make it, and holds as many bytes of trace as were counted.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,6 +73,11 @@ static void export_one(struct vmt_reader *reader, const struct vmt_input_pt *pt,
 	check_output(copy, &totals);
 }
 
+static int is_capture(const uint8_t *data, size_t size)
+{
+	return size >= 4 && (!memcmp(data, "PERF", 4) || !memcmp(data, "\x8bVMT", 4));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct vmt_input_pt pt = { .clock = { .tsc_hz = UINT64_C(2000000000) } };
@@ -80,7 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	require(vmt_reader_from_fd(&reader, vmt_memory_file(data, size), NULL, NULL) == 0);
 	export_one(reader, NULL, size);
-	export_one(vmt_sample_reader(data, size), NULL, size);
-	export_one(vmt_sample_reader(data, size), &pt, size);
+	export_one(vmt_sample_reader(data, size), is_capture(data, size) ? NULL : &pt, size);
 	return 0;
 }

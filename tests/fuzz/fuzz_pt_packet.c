@@ -65,10 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint8_t blocks[] = { VMT_PT_BLOCK_NONE, VMT_PT_BLOCK_4, VMT_PT_BLOCK_8 };
 	struct vmt_pt_reader r, before;
 	struct vmt_pt_packet p;
-	struct vmt_pt_pebs pebs;
+	struct vmt_pt_pebs pebs = { 0 };
 	int status;
 
-	vmt_pt_pebs_init(&pebs);
 	if (!size)
 		return 0;
 	r = vmt_pt_reader_of(data + 1, size - 1);

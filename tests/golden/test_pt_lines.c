@@ -26,8 +26,7 @@
 static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		      const struct vmt_pt_packet *packet)
 {
-	(void)bytes;
-	vmt_pt_lines_packet(context, offset, packet);
+	vmt_pt_lines_packet(context, offset, bytes, packet);
 }
 
 static void on_skipped(void *context, uint64_t offset, uint64_t len, const char *why)

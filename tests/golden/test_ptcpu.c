@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct transition {
 
 struct tsc_packet {
 	uint64_t offset, host, seen;
+	struct vmx_tsc_map map; /* of the guest, when it is a guest's */
 	bool nr;
 };
 
@@ -45,7 +47,7 @@ struct recording {
 	struct ptcpu_member truth, stream;
 	uint64_t ctl; /* the last one with TraceEn; bit 0 as it is now */
 	struct vmx_tsc_map map;
-	bool has_map, lost;
+	bool has_map, maps_differ, lost;
 	struct transition entry; /* that may turn out to begin the trace */
 	bool has_entry;
 	struct transition wanted[MAX_TRANSITIONS], got[MAX_TRANSITIONS];
@@ -62,6 +64,15 @@ static void add_wanted(struct recording *r, const struct transition *t, bool tra
 		return;
 	assert_true(r->wanted_count < MAX_TRANSITIONS);
 	r->wanted[r->wanted_count++] = *t;
+}
+
+/* The decoder is told the map of the VM's TSC where the whole recording has one. */
+static void take_map(struct recording *r, const struct vmx_tsc_map *map)
+{
+	r->maps_differ |= r->has_map &&
+			  (r->map.offset != map->offset || r->map.multiplier != map->multiplier);
+	r->map = *map;
+	r->has_map = true;
 }
 
 static void take_truth(struct recording *r, const struct ptcpu_record *t)
@@ -81,8 +92,7 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 			.host_tsc = v[0], .vmcs = v[2], .rip = v[4], .cr3 = v[5]
 		};
 
-		r->map = (struct vmx_tsc_map){ v[8], v[7], VMX_TSC_FRAC_BITS_VMX };
-		r->has_map = true;
+		take_map(r, &(struct vmx_tsc_map){ v[8], v[7], VMX_TSC_FRAC_BITS_VMX });
 		add_wanted(r, &e, traced);
 		r->entry = e;
 		r->has_entry = !traced;
@@ -98,7 +108,8 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 		add_wanted(r, &e, traced);
 	} else if (t->type == TRUTH_TSC) {
 		assert_true(r->tsc_count < MAX_TSCS);
-		r->tscs[r->tsc_count++] = (struct tsc_packet){ v[0], v[1], v[2], v[3] != 0 };
+		r->tscs[r->tsc_count++] =
+			(struct tsc_packet){ v[0], v[1], v[2], r->map, v[3] != 0 };
 	}
 }
 
@@ -157,7 +168,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 	assert_true(r->tsc_seen < r->tsc_count);
 	r->tsc_seen++;
 	r->tsc_wrong += offset != t->offset || packet->payload != (t->seen & ((1ULL << 56) - 1));
-	if (t->nr && (!vmx_tsc_to_host(&r->map, t->seen, &first, &last) || t->host < first ||
+	if (t->nr && (!vmx_tsc_to_host(&t->map, t->seen, &first, &last) || t->host < first ||
 		      t->host > last))
 		r->tsc_wrong++;
 }
@@ -166,7 +177,7 @@ static void decode(struct recording *r)
 {
 	const struct vmt_pt_vm vm = { .vmcs = VMT_PT_ANY_VMCS,
 				      .map = r->map,
-				      .has_map = r->has_map };
+				      .has_map = r->has_map && !r->maps_differ };
 	const struct vmt_pt_decoder_options options = {
 		.clock = { .mtc_freq = MTC_FREQ(r->ctl),
 			   .tsc_num = 292,
@@ -302,13 +313,19 @@ int main(int argc, char **argv)
 	static struct test tests[MAX_TESTS];
 	static struct CMUnitTest rows[MAX_TESTS];
 	const char *top = getenv("VMT_TOP");
+	glob_t packs = { .gl_pathc = 0 };
 	size_t count = 0;
-	char path[1024];
+	char pattern[1024];
+	int status;
 
-	snprintf(path, sizeof(path), "%s/tests/golden/ptcpu/one-cpu.tar.zst", top ? top : ".");
-	if (argc < 2)
-		count = list_tests(path, tests, rows, count);
+	snprintf(pattern, sizeof(pattern), "%s/tests/golden/ptcpu/*.tar.zst", top ? top : ".");
+	if (argc < 2 && glob(pattern, 0, NULL, &packs))
+		return 1;
+	for (size_t i = 0; i < packs.gl_pathc; i++)
+		count = list_tests(packs.gl_pathv[i], tests, rows, count);
 	for (int i = 1; i < argc; i++)
 		count = list_tests(argv[i], tests, rows, count);
-	return _cmocka_run_group_tests("ptcpu", rows, count, NULL, NULL);
+	status = _cmocka_run_group_tests("ptcpu", rows, count, NULL, NULL);
+	globfree(&packs);
+	return status;
 }

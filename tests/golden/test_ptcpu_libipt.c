@@ -14,6 +14,7 @@
 
 #if __has_include(<intel-pt.h>)
 
+#include <glob.h>
 #include <intel-pt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,10 +99,8 @@ static int follow(struct pt_insn_decoder *d, struct follower *f)
 		struct pt_insn insn = { .ip = 0 };
 
 		status = drain_events(d, status);
-		if (status < 0 || (status & pts_eos))
+		if (status < 0 || (!f->left && !next_block(f)))
 			return status;
-		if (!f->left && !next_block(f))
-			return 0;
 		status = pt_insn_next(d, &insn, sizeof(insn));
 		if (insn.iclass == ptic_error)
 			return status;
@@ -200,15 +199,21 @@ int main(int argc, char **argv)
 	static struct test tests[MAX_TESTS];
 	static struct CMUnitTest rows[MAX_TESTS];
 	const char *top = getenv("VMT_TOP");
+	glob_t packs = { .gl_pathc = 0 };
 	size_t count = 0;
-	char path[1024];
+	char pattern[1024];
+	int status;
 
-	snprintf(path, sizeof(path), "%s/tests/golden/ptcpu/one-cpu.tar.zst", top ? top : ".");
-	if (argc < 2)
-		count = list_tests(path, tests, rows, count);
+	snprintf(pattern, sizeof(pattern), "%s/tests/golden/ptcpu/*.tar.zst", top ? top : ".");
+	if (argc < 2 && glob(pattern, 0, NULL, &packs))
+		return 1;
+	for (size_t i = 0; i < packs.gl_pathc; i++)
+		count = list_tests(packs.gl_pathv[i], tests, rows, count);
 	for (int i = 1; i < argc; i++)
 		count = list_tests(argv[i], tests, rows, count);
-	return _cmocka_run_group_tests("ptcpu_libipt", rows, count, NULL, NULL);
+	status = _cmocka_run_group_tests("ptcpu_libipt", rows, count, NULL, NULL);
+	globfree(&packs);
+	return status;
 }
 
 #else

@@ -17,7 +17,7 @@
 #include "decode/pt/errata.h"
 #include "tests/support/pt_generate_check.h"
 
-#define SEEDS	   6
+#define SEEDS	   4
 #define LONG_SEEDS 150
 
 static bool is_long(void)
@@ -72,7 +72,7 @@ static void run_at(const struct vmt_ptgen_options *options, size_t *place, size_
  * each of its bytes. */
 static void run_every_place(struct vmt_ptgen_options options)
 {
-	const unsigned int seeds = is_long() ? LONG_SEEDS / 5 : 2;
+	const unsigned int seeds = is_long() ? LONG_SEEDS / 5 : 1;
 	const uint64_t first = 1000 * options.seed;
 
 	vmt_ptgen_check_begin(&check, &options);

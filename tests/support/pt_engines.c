@@ -73,7 +73,7 @@ static struct stop next(struct way *w)
 		vmt_pt_sync(&w->reader);
 	if (w->status == 2 || w->status == VMT_E_DAMAGED) {
 		w->batch.len = w->at = 0;
-		w->batch.quiet = false;
+		w->batch.state = (struct vmt_pt_skim){ 0 };
 		w->status = 1;
 	}
 	return s;

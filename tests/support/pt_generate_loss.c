@@ -79,7 +79,7 @@ void vmt_ptgen_recover(struct vmt_ptgen_world *w)
 	} else if (w->o->branch) {
 		if (errata & VMT_PT_APL11 && vmt_ptgen_chance(w, 500))
 			vmt_ptgen_off(w);
-		if (errata & VMT_PT_APL12 && vmt_ptgen_chance(w, 500))
+		else if (errata & VMT_PT_APL12 && vmt_ptgen_chance(w, 500))
 			vmt_ptgen_ip(w, VMT_PTENC_FUP, ip);
 	}
 }

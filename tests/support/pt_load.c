@@ -22,11 +22,11 @@ struct mix {
 };
 
 static const struct mix mixes[VMT_PTLOAD_KINDS] = {
-	[VMT_PTLOAD_MIXED] = { "mixed", 10, 150, 6, 80, 10, 40, 120, 1, 3, 8, false, false },
-	[VMT_PTLOAD_REPLAY] = { "loop-replayed", 5, 180, 2, 0, 0, 25, 30, 1, 2, 4, true, false },
-	[VMT_PTLOAD_CYC] = { "CYC-heavy", 5, 160, 4, 850, 200, 30, 10, 1, 2, 5, false, false },
-	[VMT_PTLOAD_GUEST] = { "guest-only", 8, 150, 5, 0, 0, 30, 60, 1, 2, 20, false, true },
-	[VMT_PTLOAD_TNT] = { "TNT-heavy", 10, 15, 1, 0, 0, 10, 10, 1, 1, 2, false, false },
+	[VMT_PTLOAD_MIXED] = { "mixed", 10, 150, 2, 80, 10, 20, 120, 1, 3, 2, false, false },
+	[VMT_PTLOAD_REPLAY] = { "loop-replayed", 5, 180, 2, 0, 0, 20, 30, 1, 2, 2, true, false },
+	[VMT_PTLOAD_CYC] = { "CYC-heavy", 5, 160, 2, 850, 200, 20, 10, 1, 2, 2, false, false },
+	[VMT_PTLOAD_GUEST] = { "guest-only", 8, 150, 2, 0, 0, 20, 60, 1, 2, 5, false, true },
+	[VMT_PTLOAD_TNT] = { "TNT-heavy", 10, 15, 1, 0, 0, 10, 10, 1, 1, 1, false, false },
 };
 
 struct step {

@@ -29,7 +29,6 @@ static struct result assemble(const char *text)
 	static struct result out;
 
 	memset(&out, 0, sizeof(out));
-	vmt_pt_pebs_init(&out.pebs);
 	while (vmt_pt_next(&r, &p, NULL) == 1) {
 		if (!vmt_pt_pebs_packet(&out.pebs, &p))
 			continue;

@@ -17,34 +17,29 @@
 
 #include "decode/store/layout.h"
 #include "decode/store/store.h"
+#include "tests/support/store_folder.h"
 #include "tests/support/store_sample.h"
 
 #define SECOND UINT64_C(1000000000)
 
-static char folder[] = "/tmp/vmt-store-XXXXXX";
-static char path[64], copy_path[64];
+static struct vmt_store_folder files;
 
 static int make_folder(void **state)
 {
 	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/a.vmt", folder);
-	snprintf(copy_path, sizeof(copy_path), "%s/b.vmt", folder);
-	return 0;
+	return vmt_store_folder_make(&files) ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
 	(void)state;
-	return rmdir(folder);
+	return vmt_store_folder_remove(&files) ? 0 : -1;
 }
 
 static int remove_files(void **state)
 {
 	(void)state;
-	unlink(path);
-	unlink(copy_path);
+	vmt_store_folder_clear(&files);
 	return 0;
 }
 
@@ -63,39 +58,6 @@ static void assert_text(const struct vmt_item *item, const char *text)
 	assert_memory_equal(item->data, text, item->len);
 }
 
-static void assert_balanced(const struct vmt_store_reader *store)
-{
-	struct vmt_ledger l = vmt_store_ledger(store);
-
-	assert_int_equal(l.bytes_total, l.bytes_decoded + l.bytes_skipped);
-}
-
-/* A payload of whole ring records of 32 bytes; n of them, each with its own number. */
-static void fill_records(uint8_t *bytes, size_t n, uint32_t number)
-{
-	memset(bytes, 0, n * 32);
-	for (size_t i = 0; i < n; i++) {
-		bytes[i * 32] = 9;
-		bytes[i * 32 + 6] = 32;
-		memcpy(bytes + i * 32 + 8, &number, sizeof(number));
-	}
-}
-
-static int append_records(struct vmt_store_writer *w, const uint8_t *bytes, size_t len,
-			  uint64_t time_ns, struct vmt_diag *diag)
-{
-	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_RECORDS,
-					 .stream = 3,
-					 .cpu = 1,
-					 .time_first_ns = time_ns,
-					 .time_last_ns = time_ns,
-					 .nr_parts = 2,
-					 .parts = { { bytes, len / 3 },
-						    { bytes + len / 3, len - len / 3 } } };
-
-	return vmt_store_append(w, &chunk, diag);
-}
-
 static int append_struct(struct vmt_store_writer *w, enum vmt_chunk_type type, const void *bytes,
 			 size_t len)
 {
@@ -108,7 +70,7 @@ static int append_struct(struct vmt_store_writer *w, enum vmt_chunk_type type, c
 
 static void every_kind_comes_back(const struct vmt_store_options *options)
 {
-	struct vmt_store_writer *w = vmt_sample_create(path, options);
+	struct vmt_store_writer *w = vmt_sample_create(files.path, options);
 	struct vmt_ring_attr attr = { 2, 4711, 0x10486, 0, VMT_RING_FLAG_SAMPLE_ID_ALL, 7 };
 	uint64_t ids[3] = { 11, 12, UINT64_MAX };
 	struct vmt_anchor anchor = { .host_tsc_before = 1, .time_shift = 5, .cpu = 3 };
@@ -117,20 +79,21 @@ static void every_kind_comes_back(const struct vmt_store_options *options)
 	struct vmt_store_reader *store;
 	struct vmt_item item;
 
-	fill_records(records, 40, 1);
+	vmt_store_fill_records(records, 40, 1);
 	assert_int_equal(vmt_store_session(w, "{\"schema\":\"vmtrace-session/1\"}", NULL), 0);
 	assert_int_equal(vmt_store_attr(w, &attr, ids, 3, NULL), 0);
 	assert_int_equal(vmt_store_format(w, "name: kvm_exit\nID: 4711\n", NULL), 0);
 	assert_int_equal(append_struct(w, VMT_CHUNK_ANCHOR, &anchor, sizeof(anchor)), 0);
 	assert_int_equal(append_struct(w, VMT_CHUNK_VCPU_TSC, tsc, sizeof(tsc)), 0);
-	assert_int_equal(append_records(w, records, sizeof(records), 5 * SECOND, NULL), 0);
+	assert_int_equal(vmt_store_append_records(w, records, sizeof(records), 5 * SECOND, NULL),
+			 0);
 	assert_int_equal(vmt_store_round(w, 6 * SECOND, NULL), 0);
 	assert_int_equal(vmt_store_mark(w, "{\"name\":\"reset\"}", 7 * SECOND, NULL), 0);
 	assert_int_equal(vmt_store_loss(w, 3, "overflow", 64, 2, 8 * SECOND, NULL), 0);
 	assert_int_equal(vmt_store_loss(w, 4, "Odd\x1bKind", 1, UINT64_MAX, 0, NULL), 0);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
 
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	item = next_of(store, VMT_ITEM_SESSION);
 	assert_text(&item, "{\"schema\":\"vmtrace-session/1\"}");
 	item = next_of(store, VMT_ITEM_ATTR);
@@ -168,7 +131,7 @@ static void every_kind_comes_back(const struct vmt_store_options *options)
 	next_of(store, VMT_ITEM_END);
 	assert_int_equal(vmt_store_next(store, &item, NULL), 0);
 	assert_int_equal(vmt_store_next(store, &item, NULL), 0);
-	assert_balanced(store);
+	assert_true(vmt_store_is_balanced(store));
 	assert_int_equal(vmt_store_ledger(store).bytes_skipped, 0);
 	assert_int_equal(vmt_store_ledger(store).records_lost, 2);
 	assert_int_equal(vmt_store_ledger(store).overflows, 1);
@@ -188,10 +151,10 @@ static void compressed_payloads_come_back(void **state)
 
 	(void)state;
 	every_kind_comes_back(&(struct vmt_store_options){ 0 });
-	assert_int_equal(stat(path, &plain), 0);
-	unlink(path);
+	assert_int_equal(stat(files.path, &plain), 0);
+	unlink(files.path);
 	every_kind_comes_back(&(struct vmt_store_options){ .compress = true });
-	assert_int_equal(stat(path, &small), 0);
+	assert_int_equal(stat(files.path, &small), 0);
 	assert_true(small.st_size < plain.st_size);
 }
 
@@ -206,10 +169,10 @@ static void the_same_id_gives_the_same_file(void **state)
 		int fd;
 
 		every_kind_comes_back(&options);
-		fd = open(path, O_RDONLY);
+		fd = open(files.path, O_RDONLY);
 		n[i] = read(fd, bytes[i], sizeof(bytes[i]));
 		close(fd);
-		unlink(path);
+		unlink(files.path);
 	}
 	assert_true(n[0] > 0 && n[0] == n[1]);
 	assert_memory_equal(bytes[0], bytes[1], (size_t)n[0]);
@@ -224,13 +187,13 @@ static void files_are_private_and_exclusive(void **state)
 
 	(void)state;
 	umask(0);
-	vmt_store_abandon(vmt_sample_create(path, &options));
-	assert_int_equal(stat(path, &st), 0);
+	vmt_store_abandon(vmt_sample_create(files.path, &options));
+	assert_int_equal(stat(files.path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(vmt_store_create(&w, path, &options, &diag), VMT_E_EXISTS);
+	assert_int_equal(vmt_store_create(&w, files.path, &options, &diag), VMT_E_EXISTS);
 	assert_string_not_equal(diag.cure, "");
 	options.force = true;
-	vmt_store_abandon(vmt_sample_create(path, &options));
+	vmt_store_abandon(vmt_sample_create(files.path, &options));
 }
 
 static void links_are_refused(void **state)
@@ -240,13 +203,13 @@ static void links_are_refused(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(symlink(copy_path, path), 0);
-	assert_int_equal(vmt_store_create(&w, path, &options, NULL), VMT_E_EXISTS);
+	assert_int_equal(symlink(files.copy_path, files.path), 0);
+	assert_int_equal(vmt_store_create(&w, files.path, &options, NULL), VMT_E_EXISTS);
 	options.force = true;
-	assert_int_equal(vmt_store_create(&w, path, &options, NULL), VMT_E_EXISTS);
-	assert_int_equal(lstat(path, &st), 0);
+	assert_int_equal(vmt_store_create(&w, files.path, &options, NULL), VMT_E_EXISTS);
+	assert_int_equal(lstat(files.path, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
-	assert_int_equal(lstat(copy_path, &st), -1);
+	assert_int_equal(lstat(files.copy_path, &st), -1);
 }
 
 static void what_is_no_store_is_refused(void **state)
@@ -254,25 +217,25 @@ static void what_is_no_store_is_refused(void **state)
 	struct vmt_reader *reader;
 	struct vmt_store_reader *store;
 	struct vmt_diag diag = { 0 };
-	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+	int fd = open(files.path, O_CREAT | O_WRONLY, 0600);
 
 	(void)state;
-	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
+	assert_int_equal(vmt_reader_open(&reader, files.path, NULL, NULL), 0);
 	assert_int_equal(vmt_store_open(&store, reader, &diag), VMT_E_TRUNCATED);
 	vmt_reader_close(reader);
 	assert_int_equal(write(fd, "PERFILE2, not ours", 18), 18);
 	close(fd);
-	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
+	assert_int_equal(vmt_reader_open(&reader, files.path, NULL, NULL), 0);
 	vmt_diag_clear(&diag);
 	assert_int_equal(vmt_store_open(&store, reader, &diag), VMT_E_DAMAGED);
 	vmt_reader_close(reader);
-	assert_int_equal(vmt_reader_open(&reader, folder, NULL, &diag), VMT_E_IO);
+	assert_int_equal(vmt_reader_open(&reader, files.folder, NULL, &diag), VMT_E_IO);
 }
 
 static void later_versions_are_stepped_over(void **state)
 {
 	struct vmt_store_writer *w =
-		vmt_sample_create(path, &(struct vmt_store_options){ .file_id = 5 });
+		vmt_sample_create(files.path, &(struct vmt_store_options){ .file_id = 5 });
 	struct vmt_store_header h = { .version = VMT_STORE_VERSION,
 				      .type = 999,
 				      .header_len = VMT_STORE_HEADER,
@@ -289,10 +252,10 @@ static void later_versions_are_stepped_over(void **state)
 	vmt_store_abandon(w);
 	h.payload_hash = UINT64_C(0x2d06800538d394c2); /* XXH3 of nothing */
 	vmt_store_header_encode(&h, head);
-	fd = open(path, O_WRONLY | O_APPEND);
+	fd = open(files.path, O_WRONLY | O_APPEND);
 	assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
 	close(fd);
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	next_of(store, VMT_ITEM_SESSION);
 	next_of(store, VMT_ITEM_SESSION);
 	item = next_of(store, VMT_ITEM_LOSS);
@@ -300,22 +263,23 @@ static void later_versions_are_stepped_over(void **state)
 	assert_int_equal(item.lost_bytes, 80);
 	item = next_of(store, VMT_ITEM_LOSS);
 	assert_string_equal(item.loss_kind, "truncated");
-	assert_balanced(store);
+	assert_true(vmt_store_is_balanced(store));
 	assert_int_equal(vmt_store_ledger(store).bytes_skipped, 80);
 	vmt_store_close(store);
 }
 
 static void wrong_chunks_are_refused(void **state)
 {
-	struct vmt_store_writer *w = vmt_sample_create(path, &(struct vmt_store_options){ 0 });
+	struct vmt_store_writer *w =
+		vmt_sample_create(files.path, &(struct vmt_store_options){ 0 });
 	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_END, .cpu = -1 };
 
 	(void)state;
 	assert_int_equal(vmt_store_append(w, &chunk, NULL), VMT_E_USAGE);
 	chunk.type = VMT_CHUNK_RECORDS;
 	chunk.nr_parts = 2;
-	chunk.parts[0] = (struct vmt_store_part){ folder, VMT_CHUNK_PAYLOAD_MAX };
-	chunk.parts[1] = (struct vmt_store_part){ folder, 1 };
+	chunk.parts[0] = (struct vmt_store_part){ files.folder, VMT_CHUNK_PAYLOAD_MAX };
+	chunk.parts[1] = (struct vmt_store_part){ files.folder, 1 };
 	assert_int_equal(vmt_store_append(w, &chunk, NULL), VMT_E_LIMIT);
 	vmt_store_abandon(w);
 }

@@ -17,68 +17,30 @@
 #include <unistd.h>
 
 #include "decode/store/store.h"
+#include "tests/support/store_folder.h"
 #include "tests/support/store_sample.h"
 
 #define SECOND UINT64_C(1000000000)
 
-static char folder[] = "/tmp/vmt-store-XXXXXX";
-static char path[64], copy_path[64];
+static struct vmt_store_folder files;
 
 static int make_folder(void **state)
 {
 	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/a.vmt", folder);
-	snprintf(copy_path, sizeof(copy_path), "%s/b.vmt", folder);
-	return 0;
+	return vmt_store_folder_make(&files) ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
 	(void)state;
-	return rmdir(folder);
+	return vmt_store_folder_remove(&files) ? 0 : -1;
 }
 
 static int remove_files(void **state)
 {
 	(void)state;
-	unlink(path);
-	unlink(copy_path);
+	vmt_store_folder_clear(&files);
 	return 0;
-}
-
-static void assert_balanced(const struct vmt_store_reader *store)
-{
-	struct vmt_ledger l = vmt_store_ledger(store);
-
-	assert_int_equal(l.bytes_total, l.bytes_decoded + l.bytes_skipped);
-}
-
-/* A payload of whole ring records of 32 bytes; n of them, each with its own number. */
-static void fill_records(uint8_t *bytes, size_t n, uint32_t number)
-{
-	memset(bytes, 0, n * 32);
-	for (size_t i = 0; i < n; i++) {
-		bytes[i * 32] = 9;
-		bytes[i * 32 + 6] = 32;
-		memcpy(bytes + i * 32 + 8, &number, sizeof(number));
-	}
-}
-
-static int append_records(struct vmt_store_writer *w, const uint8_t *bytes, size_t len,
-			  uint64_t time_ns, struct vmt_diag *diag)
-{
-	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_RECORDS,
-					 .stream = 3,
-					 .cpu = 1,
-					 .time_first_ns = time_ns,
-					 .time_last_ns = time_ns,
-					 .nr_parts = 2,
-					 .parts = { { bytes, len / 3 },
-						    { bytes + len / 3, len - len / 3 } } };
-
-	return vmt_store_append(w, &chunk, diag);
 }
 
 /* Reads all: how many RECORDS, which first and last number they hold, what was lost. */
@@ -135,7 +97,7 @@ static struct seen see_store(struct vmt_store_reader *store)
 			break;
 		}
 	}
-	assert_balanced(store);
+	assert_true(vmt_store_is_balanced(store));
 	vmt_store_close(store);
 	return seen;
 }
@@ -156,8 +118,10 @@ static void put_seconds(struct vmt_store_writer *w, uint32_t from, uint32_t n)
 	uint8_t records[128 * 32];
 
 	for (uint32_t i = from; i < from + n; i++) {
-		fill_records(records, 128, i);
-		assert_int_equal(append_records(w, records, sizeof(records), i * SECOND, NULL), 0);
+		vmt_store_fill_records(records, 128, i);
+		assert_int_equal(vmt_store_append_records(w, records, sizeof(records), i * SECOND,
+							  NULL),
+				 0);
 		assert_int_equal(vmt_store_round(w, i * SECOND, NULL), 0);
 	}
 }
@@ -165,14 +129,15 @@ static void put_seconds(struct vmt_store_writer *w, uint32_t from, uint32_t n)
 static void metadata_is_repeated_and_delivered_once(void **state)
 {
 	struct vmt_store_writer *w =
-		vmt_sample_create(path, &(struct vmt_store_options){ .segment_bytes = 16384 });
+		vmt_sample_create(files.path,
+				  &(struct vmt_store_options){ .segment_bytes = 16384 });
 	struct seen seen;
 
 	(void)state;
 	put_metadata(w);
 	put_seconds(w, 1, 100);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	seen = see_store(vmt_sample_open(path));
+	seen = see_store(vmt_sample_open(files.path));
 	assert_int_equal(seen.records, 100);
 	assert_int_equal(seen.attrs, 1);
 	assert_int_equal(seen.formats, 1);
@@ -184,7 +149,7 @@ static void metadata_is_repeated_and_delivered_once(void **state)
 /* Offset of the first block behind the first that the file system holds data for. */
 static off_t first_data_behind_head(void)
 {
-	int fd = open(path, O_RDONLY);
+	int fd = open(files.path, O_RDONLY);
 	off_t at = lseek(fd, 65536, SEEK_DATA);
 
 	close(fd);
@@ -194,7 +159,7 @@ static off_t first_data_behind_head(void)
 static void a_ring_keeps_the_newest(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 20 * SECOND };
-	struct vmt_store_writer *w = vmt_sample_create(path, &options);
+	struct vmt_store_writer *w = vmt_sample_create(files.path, &options);
 	struct stat st;
 	struct seen seen;
 	char command[128];
@@ -210,18 +175,18 @@ static void a_ring_keeps_the_newest(void **state)
 	}
 	put_metadata(w);
 	put_seconds(w, 1, 1000);
-	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(stat(files.path, &st), 0);
 	assert_true(st.st_size > 4000000);
 	assert_true(first_data_behind_head() > st.st_size - 300000);
 	/* Not yet closed: it is readable at any time. */
-	seen = see_store(vmt_sample_open(path));
+	seen = see_store(vmt_sample_open(files.path));
 	assert_int_equal(seen.last, 1000);
 	assert_in_range(seen.first, 960, 980);
 	assert_int_equal(seen.records, seen.last - seen.first + 1);
 	assert_true(seen.metadata_first);
 	assert_string_equal(seen.kinds, "keep truncated ");
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	snprintf(command, sizeof(command), "cat %s", path);
+	snprintf(command, sizeof(command), "cat %s", files.path);
 	cat = popen(command, "r");
 	assert_non_null(cat);
 	assert_int_equal(vmt_reader_from_fd(&reader, dup(fileno(cat)), NULL, NULL), 0);
@@ -239,7 +204,7 @@ static void a_ring_keeps_the_newest(void **state)
 static void a_ring_turns_while_it_is_read(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 500 * SECOND };
-	struct vmt_store_writer *w = vmt_sample_create(path, &options);
+	struct vmt_store_writer *w = vmt_sample_create(files.path, &options);
 	struct vmt_store_reader *store;
 	struct vmt_item item;
 	struct seen seen;
@@ -251,7 +216,7 @@ static void a_ring_turns_while_it_is_read(void **state)
 	}
 	put_metadata(w);
 	put_seconds(w, 1, 800);
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	do
 		assert_int_equal(vmt_store_next(store, &item, NULL), 1);
 	while (item.type != VMT_ITEM_RECORDS);
@@ -266,7 +231,7 @@ static void a_ring_turns_while_it_is_read(void **state)
 static void a_ring_keeps_to_its_size(void **state)
 {
 	struct vmt_store_options options = { .keep_ns = 1000000 * SECOND, .limit_bytes = 262144 };
-	struct vmt_store_writer *w = vmt_sample_create(path, &options);
+	struct vmt_store_writer *w = vmt_sample_create(files.path, &options);
 	struct vmt_store_totals totals;
 	struct seen seen;
 
@@ -283,7 +248,7 @@ static void a_ring_keeps_to_its_size(void **state)
 	assert_true(totals.file_bytes - totals.dropped_bytes <= 262144);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
 	assert_true(first_data_behind_head() > (off_t)totals.dropped_bytes - 4096);
-	seen = see_store(vmt_sample_open(path));
+	seen = see_store(vmt_sample_open(files.path));
 	assert_int_equal(seen.last, 1000);
 	assert_in_range(seen.records, 40, 62);
 	assert_true(seen.metadata_first);
@@ -308,19 +273,19 @@ static void a_ring_that_cannot_drop_says_so(void **state)
 
 	(void)state;
 	ops.fallocate = cannot_punch;
-	assert_int_equal(vmt_store_create(&w, path, &options, &diag), 0);
+	assert_int_equal(vmt_store_create(&w, files.path, &options, &diag), 0);
 	assert_int_equal(diag.code, VMT_E_UNSUPPORTED);
 	assert_true(vmt_store_totals(w).keep_unsupported);
 	put_metadata(w);
 	put_seconds(w, 1, 50);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_int_equal(see_store(vmt_sample_open(path)).records, 50);
+	assert_int_equal(see_store(vmt_sample_open(files.path)).records, 50);
 }
 
 static void the_limit_holds_and_the_loss_is_told(void **state)
 {
 	struct vmt_store_options options = { .limit_bytes = 65536 };
-	struct vmt_store_writer *w = vmt_sample_create(path, &options);
+	struct vmt_store_writer *w = vmt_sample_create(files.path, &options);
 	uint8_t records[128 * 32];
 	size_t written = 0, refused = 0;
 	struct stat st;
@@ -328,9 +293,9 @@ static void the_limit_holds_and_the_loss_is_told(void **state)
 
 	(void)state;
 	put_metadata(w);
-	fill_records(records, 128, 1);
+	vmt_store_fill_records(records, 128, 1);
 	for (int i = 0; i < 40; i++) {
-		int err = append_records(w, records, sizeof(records), SECOND, NULL);
+		int err = vmt_store_append_records(w, records, sizeof(records), SECOND, NULL);
 
 		assert_true(err == 0 || err == VMT_E_FULL);
 		written += err == 0;
@@ -340,9 +305,9 @@ static void the_limit_holds_and_the_loss_is_told(void **state)
 	assert_int_equal(vmt_store_totals(w).lost_chunks, refused);
 	assert_int_equal(vmt_store_totals(w).lost_records, refused * 128);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(stat(files.path, &st), 0);
 	assert_true(st.st_size <= 65536);
-	seen = see_store(vmt_sample_open(path));
+	seen = see_store(vmt_sample_open(files.path));
 	assert_int_equal(seen.records, written);
 	assert_int_equal(seen.lost_records, refused * 128);
 	assert_int_equal(seen.lost_chunks, refused);
@@ -370,16 +335,16 @@ static void the_guard_stops_and_goes_on(void **state)
 
 	(void)state;
 	ops.free_bytes = pretend_free;
-	fill_records(records, 1, 1);
+	vmt_store_fill_records(records, 1, 1);
 	free_now = 999;
-	w = vmt_sample_create(path, &options);
-	assert_int_equal(append_records(w, records, 32, SECOND, &diag), VMT_E_FULL);
+	w = vmt_sample_create(files.path, &options);
+	assert_int_equal(vmt_store_append_records(w, records, 32, SECOND, &diag), VMT_E_FULL);
 	assert_string_not_equal(diag.cure, "");
 	free_now = 1000;
-	while (append_records(w, records, 32, SECOND, NULL) == VMT_E_FULL)
+	while (vmt_store_append_records(w, records, 32, SECOND, NULL) == VMT_E_FULL)
 		usleep(50000);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	seen = see_store(vmt_sample_open(path));
+	seen = see_store(vmt_sample_open(files.path));
 	assert_int_equal(seen.records, 1);
 	assert_string_equal(seen.kinds, "free-space ");
 	assert_true(seen.lost_records >= 1);
@@ -388,7 +353,8 @@ static void the_guard_stops_and_goes_on(void **state)
 static void a_snapshot_copies_a_window_of_a_live_file(void **state)
 {
 	struct vmt_store_snapshot options = { .from_ns = 61 * SECOND };
-	struct vmt_store_writer *w = vmt_sample_create(path, &(struct vmt_store_options){ 0 });
+	struct vmt_store_writer *w =
+		vmt_sample_create(files.path, &(struct vmt_store_options){ 0 });
 	struct vmt_store_totals totals;
 	struct vmt_diag diag = { 0 };
 	struct seen seen;
@@ -396,22 +362,24 @@ static void a_snapshot_copies_a_window_of_a_live_file(void **state)
 	(void)state;
 	put_metadata(w);
 	put_seconds(w, 1, 100);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, &totals, &diag), 0);
-	seen = see_store(vmt_sample_open(copy_path));
+	assert_int_equal(vmt_store_snapshot(files.path, files.copy_path, &options, &totals, &diag),
+			 0);
+	seen = see_store(vmt_sample_open(files.copy_path));
 	assert_int_equal(seen.records, 40);
 	assert_int_equal(seen.first, 61);
 	assert_int_equal(seen.last, 100);
 	assert_true(seen.metadata_first);
 	assert_true(seen.closed);
 	assert_int_equal(seen.losses, 0);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, &diag), VMT_E_EXISTS);
+	assert_int_equal(vmt_store_snapshot(files.path, files.copy_path, &options, NULL, &diag),
+			 VMT_E_EXISTS);
 	options.store.force = true;
 	options.from_ns = 0;
 	options.to_ns = 5 * SECOND;
 	put_seconds(w, 101, 3);
 	vmt_diag_clear(&diag);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, &diag), 0);
-	seen = see_store(vmt_sample_open(copy_path));
+	assert_int_equal(vmt_store_snapshot(files.path, files.copy_path, &options, NULL, &diag), 0);
+	seen = see_store(vmt_sample_open(files.copy_path));
 	assert_int_equal(seen.records, 5);
 	vmt_store_abandon(w);
 }
@@ -419,8 +387,9 @@ static void a_snapshot_copies_a_window_of_a_live_file(void **state)
 static void a_failed_snapshot_leaves_the_old_one(void **state)
 {
 	struct vmt_store_snapshot options = { .store = { .force = true, .limit_bytes = 65536 } };
-	struct vmt_store_writer *w = vmt_sample_create(path, &(struct vmt_store_options){ 0 });
-	int fd = open(copy_path, O_CREAT | O_WRONLY, 0600);
+	struct vmt_store_writer *w =
+		vmt_sample_create(files.path, &(struct vmt_store_options){ 0 });
+	int fd = open(files.copy_path, O_CREAT | O_WRONLY, 0600);
 	struct stat st;
 
 	(void)state;
@@ -428,20 +397,23 @@ static void a_failed_snapshot_leaves_the_old_one(void **state)
 	close(fd);
 	put_metadata(w);
 	put_seconds(w, 1, 100);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, NULL), VMT_E_FULL);
-	assert_int_equal(stat(copy_path, &st), 0);
+	assert_int_equal(vmt_store_snapshot(files.path, files.copy_path, &options, NULL, NULL),
+			 VMT_E_FULL);
+	assert_int_equal(stat(files.copy_path, &st), 0);
 	assert_int_equal(st.st_size, 3);
 	options.store.force = false;
-	unlink(copy_path);
-	assert_int_equal(vmt_store_snapshot(path, copy_path, &options, NULL, NULL), VMT_E_FULL);
-	assert_int_equal(stat(copy_path, &st), -1);
+	unlink(files.copy_path);
+	assert_int_equal(vmt_store_snapshot(files.path, files.copy_path, &options, NULL, NULL),
+			 VMT_E_FULL);
+	assert_int_equal(stat(files.copy_path, &st), -1);
 	vmt_store_abandon(w);
 }
 
 static void the_index_leads_to_a_time(void **state)
 {
 	struct vmt_store_writer *w =
-		vmt_sample_create(path, &(struct vmt_store_options){ .segment_bytes = 16384 });
+		vmt_sample_create(files.path,
+				  &(struct vmt_store_options){ .segment_bytes = 16384 });
 	struct vmt_store_reader *store;
 	struct vmt_item item;
 	struct seen seen;
@@ -449,18 +421,18 @@ static void the_index_leads_to_a_time(void **state)
 	(void)state;
 	put_metadata(w);
 	put_seconds(w, 1, 100);
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), VMT_E_UNSUPPORTED);
 	assert_int_equal(see_store(store).records, 100);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), 0);
 	seen = see_store(store);
 	assert_in_range(seen.first, 86, 90);
 	assert_int_equal(seen.last, 100);
 	assert_true(seen.metadata_first);
 	assert_int_equal(seen.losses, 0);
-	store = vmt_sample_open(path);
+	store = vmt_sample_open(files.path);
 	assert_int_equal(vmt_store_next(store, &item, NULL), 1);
 	assert_int_equal(vmt_store_seek(store, 90 * SECOND, NULL), VMT_E_UNSUPPORTED);
 	assert_int_equal(see_store(store).records, 100);

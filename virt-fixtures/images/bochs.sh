@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Makes the boot ISO and the configuration of a Bochs machine with VMX (model corei7_skylake_x).
 # usage: bochs.sh FOLDER VMLINUZ INITRD COMMANDLINE [DISK]
+# BOCHS_CPUS: number of CPUs (default 1).
 # Leaves FOLDER/boot.iso, FOLDER/bochs.rc and FOLDER/bochs.cmd; the serial port goes to
 # FOLDER/serial.log. Run: bochs-bin -q -f FOLDER/bochs.rc -rc FOLDER/bochs.cmd </dev/null
 set -euo pipefail
 
+cpus=1
+[ "${BOCHS_CPUS:-1}" = 1 ] || cpus="$BOCHS_CPUS:1:1, quantum=16"
 folder=$1 vmlinuz=$2 initrd=$3 command_line=$4 disk=${5:-}
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
@@ -37,7 +40,7 @@ CONFIG
     cat <<CONFIG
 boot: cdrom
 com1: enabled=1, mode=file, dev=$folder/serial.log
-cpu: model=corei7_skylake_x, count=1, ips=50000000, reset_on_triple_fault=0
+cpu: model=corei7_skylake_x, count=$cpus, ips=50000000, reset_on_triple_fault=0
 clock: sync=none, time0=946684800
 plugin_ctrl: speaker=0, gameport=0, parallel=0, es1370=0, sb16=0
 sound: waveoutdrv=dummy

@@ -78,6 +78,7 @@ static void before_execution(unsigned int id, const uint8_t *instruction)
 	settle(p);
 	p->ip = bochs_u64(p->cpu, BOCHS_RIP);
 	p->executing = true;
+	p->logged = false;
 	p->note = NOTE_NONE;
 	p->mov_cr3 = p->vmptrld = false;
 	if (!ptcpu_trigger_en(p))

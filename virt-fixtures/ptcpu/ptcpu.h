@@ -114,6 +114,7 @@ struct ptcpu {
 	uint64_t guest_tsc, guest_rip, guest_cr3, host_tsc, vmcs, exit_interruption;
 
 	/* hooks.c: the instruction in execution */
+	bool logged; /* truth_begin() was called for it, truth_retire() not yet */
 	bool executing, slept, mov_cr3, vmptrld;
 	uint64_t ip;
 	enum ptcpu_note note;

@@ -30,7 +30,6 @@ struct log {
 	unsigned int block_count;
 	uint64_t ip;
 	unsigned int len;
-	bool pending;
 	uint64_t instructions, hash, hash_logged;
 
 	/* of the code page in execution */
@@ -119,6 +118,12 @@ static uint64_t tsc_of(const struct ptcpu *p)
 	return bochs.get_tsc(p->cpu);
 }
 
+/* Where the next packet byte will stand: those that wait for an EPT mapping come first. */
+static uint64_t offset_of(const struct log *l, const struct ptcpu *p)
+{
+	return l->stream_bytes + p->held_count;
+}
+
 /* ---- files ---- */
 static FILE *create(const char *folder, const char *name, unsigned int id, const char *suffix)
 {
@@ -195,7 +200,7 @@ static void check_state(struct log *l, struct ptcpu *p)
 	l->page_known &= o->cr3 == s.cr3 && o->nr == s.nr;
 	l->state = s;
 	l->state_known = true;
-	RECORD(l, TRUTH_STATE, s.bits, s.nr, s.cpl, s.packet_en, s.cr3, tsc_of(p), l->stream_bytes);
+	RECORD(l, TRUTH_STATE, s.bits, s.nr, s.cpl, s.packet_en, s.cr3, tsc_of(p), offset_of(l, p));
 }
 
 /* The page at linear address page << 12 is executed and lies at pa. */
@@ -252,16 +257,16 @@ void truth_begin(struct ptcpu *p, uint64_t ip, unsigned int len)
 		check_code(l, p, ip, len);
 	l->ip = ip;
 	l->len = len;
-	l->pending = true;
+	p->logged = true;
 }
 
 void truth_retire(struct ptcpu *p)
 {
 	struct log *l = log_of(p);
 
-	if (!l || !l->pending)
+	if (!l || !p->logged)
 		return;
-	l->pending = false;
+	p->logged = false;
 	if (l->block_count == MAX_BLOCK || (l->block_count && l->ip != l->block_end))
 		flush_block(l);
 	if (!l->block_count)
@@ -287,7 +292,7 @@ void truth_entry(struct ptcpu *p)
 
 	if (l)
 		RECORD(l, TRUTH_ENTRY, p->host_tsc, p->guest_tsc, p->vmcs, p->transition_ip,
-		       p->guest_rip, p->guest_cr3, l->stream_bytes,
+		       p->guest_rip, p->guest_cr3, offset_of(l, p),
 		       bochs_u64(p->cpu, BOCHS_TSC_OFFSET),
 		       scaled ? bochs_u64(p->cpu, BOCHS_TSC_MULTIPLIER) : 1ULL << 48);
 }
@@ -301,7 +306,7 @@ void truth_exit(struct ptcpu *p)
 	write_hash(l);
 	RECORD(l, TRUTH_EXIT, p->host_tsc, p->guest_tsc, p->vmcs, p->exit_reason,
 	       p->exit_qualification, p->exit_interruption, p->guest_rip, p->guest_cr3,
-	       bochs_u64(p->cpu, BOCHS_RIP), l->stream_bytes);
+	       bochs_u64(p->cpu, BOCHS_RIP), offset_of(l, p));
 }
 
 void truth_event(struct ptcpu *p, unsigned int vector, uint64_t from, uint64_t to)
@@ -318,7 +323,7 @@ void truth_trace(struct ptcpu *p, bool on, uint64_t ip)
 	struct log *l = log_of(p);
 
 	if (l)
-		RECORD(l, TRUTH_TRACE, on, ip, tsc_of(p), l->stream_bytes);
+		RECORD(l, TRUTH_TRACE, on, ip, tsc_of(p), offset_of(l, p));
 }
 
 void truth_lost(struct ptcpu *p, enum truth_lost what)
@@ -326,7 +331,7 @@ void truth_lost(struct ptcpu *p, enum truth_lost what)
 	struct log *l = log_of(p);
 
 	if (l)
-		RECORD(l, TRUTH_LOST, what, tsc_of(p), l->stream_bytes, l->instructions);
+		RECORD(l, TRUTH_LOST, what, tsc_of(p), offset_of(l, p), l->instructions);
 }
 
 void truth_tsc(struct ptcpu *p, uint64_t tsc, uint64_t seen)
@@ -334,7 +339,7 @@ void truth_tsc(struct ptcpu *p, uint64_t tsc, uint64_t seen)
 	struct log *l = log_of(p);
 
 	if (l)
-		RECORD(l, TRUTH_TSC, l->stream_bytes, tsc, seen, ptcpu_in_guest(p));
+		RECORD(l, TRUTH_TSC, offset_of(l, p), tsc, seen, ptcpu_in_guest(p));
 }
 
 void truth_vmptrld(struct ptcpu *p)
@@ -350,5 +355,5 @@ void truth_control(struct ptcpu *p)
 	struct log *l = log_of(p);
 
 	if (l)
-		RECORD(l, TRUTH_CONTROL, p->ctl, p->status, tsc_of(p), l->stream_bytes);
+		RECORD(l, TRUTH_CONTROL, p->ctl, p->status, tsc_of(p), offset_of(l, p));
 }

@@ -7,7 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MSR_OUTPUT_BASE = 0x560, MSR_MASK_PTRS = 0x561, MSR_STATUS = 0x571 };
+enum {
+	PAGE = 4096,
+	MSR_OUTPUT_BASE = 0x560,
+	MSR_MASK_PTRS = 0x561,
+	MSR_STATUS = 0x571,
+	MSR_CR3_MATCH = 0x572
+};
 #define TOPA_STOP (1ULL << 4)
 
 static void must(int good, const char *what)
@@ -68,9 +74,10 @@ uint64_t *output_table(void)
 	return table;
 }
 
-uint8_t *output_create(void)
+uint8_t *output_create(uint64_t cr3_match)
 {
 	output_table();
+	wrmsr(MSR_CR3_MATCH, cr3_match);
 	return allocate();
 }
 

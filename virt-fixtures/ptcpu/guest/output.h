@@ -9,8 +9,8 @@
 
 enum { OUTPUT_PAGES = 256 };
 
-/* Programs the output MSRs; gives the pages. Exits on failure. */
-uint8_t *output_create(void);
+/* Programs the output MSRs and the CR3 to match; gives the pages. Exits on failure. */
+uint8_t *output_create(uint64_t cr3_match);
 /* The same; gives the table. */
 uint64_t *output_table(void);
 /* Bytes that have been written so far. */

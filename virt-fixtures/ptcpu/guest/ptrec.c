@@ -13,7 +13,8 @@
  *   --filter TEXT    address filters
  *   --overflow N     N instructions of CPU 0 after the start are lost in an overflow
  * Instead of a command:
- *   --vm N           a virtual machine of a few instructions with N port writes (vm.h)
+ *   --vm N           a virtual machine of a few instructions with N port writes (vm.h), and one
+ *                    on the second CPU if there is one
  *   --long           it runs in 64-bit mode
  *   --self           it traces itself (no perf event)
  *   --khz K          its TSC rate
@@ -36,6 +37,7 @@
 #include <sys/io.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -279,6 +281,46 @@ static void create_vm(const struct options *o, struct vm *vm)
 		vm_create(vm, kind, (uint32_t)o->vm_outs, (uint32_t)o->vm_khz);
 }
 
+struct second {
+	int socket; /* it writes a byte when it is ready, and starts when it can read one */
+	pid_t pid;
+};
+
+/* Where there is a second CPU: the same virtual machine once more, on that one. */
+static struct second start_second(const struct options *o)
+{
+	struct second s = { .pid = -1 };
+	cpu_set_t cpus;
+	struct vm vm;
+	int ends[2];
+	char byte;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		die("socketpair");
+	s.socket = ends[0];
+	s.pid = fork();
+	if (s.pid) {
+		if (read(s.socket, &byte, 1) != 1)
+			die("second virtual machine");
+		return s;
+	}
+	CPU_ZERO(&cpus);
+	CPU_SET(1, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die("sched_setaffinity");
+	create_vm(o, &vm);
+	if (write(ends[1], "", 1) == 1 && read(ends[1], &byte, 1) == 1)
+		vm_run(&vm);
+	_exit(0);
+}
+
+static void run_vms(struct vm *vm, const struct second *second)
+{
+	if (second->pid > 0 && write(second->socket, "", 1) != 1)
+		die("write");
+	vm_run(vm);
+}
+
 /* The AUX bytes of a recording without perf. */
 static void write_own_output(const struct options *o, const struct vm *vm, const uint8_t *output)
 {
@@ -294,6 +336,7 @@ int main(int argc, char **argv)
 	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN), status = 0, counter;
 	uint64_t counted = 0;
 	const uint8_t *output = NULL;
+	struct second second = { .pid = -1 };
 	cpu_set_t first;
 	struct vm vm;
 
@@ -304,8 +347,10 @@ int main(int argc, char **argv)
 	if (iopl(3) || (o.vm_outs && sched_setaffinity(0, sizeof(first), &first)))
 		die("iopl");
 	create_vm(&o, &vm);
+	if (o.vm_outs && cpus > 1)
+		second = start_second(&o);
 	if (o.guest_only)
-		output = output_create();
+		output = output_create(VM_CR3);
 	call_plan(&o);
 	counter = open_counter();
 	for (int c = 0; c < cpus; c++)
@@ -317,7 +362,7 @@ int main(int argc, char **argv)
 	if (o.overflow)
 		bed_call(PTCPU_CALL_OVERFLOW, 0, o.overflow);
 	if (o.vm_outs)
-		vm_run(&vm);
+		run_vms(&vm, &second);
 	else
 		status = run(&o, cpus);
 	ioctl(counter, PERF_EVENT_IOC_DISABLE, 0UL);
@@ -327,6 +372,8 @@ int main(int argc, char **argv)
 	for (int c = 0; c < cpus; c++)
 		drain_last(&o, c);
 	write_own_output(&o, &vm, output);
+	if (second.pid > 0)
+		waitpid(second.pid, NULL, 0);
 	bed_call(PTCPU_CALL_END, 0, 0); /* the files are complete */
 	if (read(counter, &counted, sizeof(counted)) != sizeof(counted))
 		die("read of a counter");

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-enum { CODE = 0x1000, DATA = 0x2000, STACK = 0x3ff0, TABLES = 0x4000, RAM = 0x8000 };
+enum { CODE = 0x1000, DATA = 0x2000, STACK = 0x3ff0, TABLES = VM_CR3, RAM = 0x8000 };
 
 static const uint8_t real_code[] = {
 	0xbe, 0x00, 0x20,	/*    mov si, 0x2000 */

@@ -13,7 +13,7 @@ enum vm_kind {
 	VM_SELF, /* 64-bit mode; it traces itself into a page that it never touches */
 };
 
-enum { VM_OUTPUT = 0x7000, VM_OUTPUT_BYTES = 0x1000 };
+enum { VM_CR3 = 0x4000, VM_OUTPUT = 0x7000, VM_OUTPUT_BYTES = 0x1000 };
 
 struct vm {
 	int fd, vcpu;
