@@ -53,7 +53,7 @@ scenarios() {
 }
 ENV
 make_disk "$VMTRACE"
-boot_bochs 240
+boot_bochs 400
 ok $? "the machine ran to its end"
 read_disk
 for name in threads wide cheap; do
@@ -68,7 +68,9 @@ d=$W/out/flight
 is "$(cat "$d/record.status" 2>&1)" 0 "flight: vmtrace record --pid ends in order"
 if read_capture "$d" "$d/exits.vmt"; then
     hits=$(hist_hits "$d/hist-kvm_exit.txt" exit_reason)
-    is "$(report_value "$d" .exits)" "$hits" "flight: exits of report and of hist"
+    # What stands before the first time that is known in the buffer has none to be joined by.
+    is "$(jq -s '[.[] | select(.type == "exit" and .time_ns != null)] | length' "$d/events.jsonl")" "$hits" \
+        "flight: exits with a time, of script and of hist"
     is "$(report_value "$d" '.join | "\(.joined > 0 and .only_kvm > 0) \(.only_pt) \(.disagree_rip) \(.disagree_reason)"')" \
         "true 0 0 0" "flight: the newest exits are told by the trace as well, and agree"
     is "$("$VMTRACE" decode pt "$d/exits.vmt" --format json | tail -n 1 | jq '.ledger.bytes_total > 100000')" true \
