@@ -21,8 +21,6 @@ enum {
 	HEADER_ATTR = 64,
 	TRACING_DATA = 66,
 	FINISHED_ROUND = 68,
-	AUXTRACE_INFO = 70,
-	AUXTRACE = 71,
 	HEADER_FEATURE = 80,
 	COMPRESSED = 81,
 };
@@ -54,11 +52,6 @@ static void die(const char *what)
 }
 
 static void put_u32(struct vmt_stream *s, uint32_t v)
-{
-	vmt_stream_append(s, &v, sizeof(v));
-}
-
-static void put_u64(struct vmt_stream *s, uint64_t v)
 {
 	vmt_stream_append(s, &v, sizeof(v));
 }
@@ -136,7 +129,7 @@ static void put_system(const struct vmt_perfdata_file *f, struct vmt_stream *s, 
 	for (size_t i = 0; i < f->nr_formats; i++) {
 		if (is_kvm(&f->formats[i]) != kvm)
 			continue;
-		put_u64(s, f->text_lens[i]);
+		vmt_stream_u64(s, f->text_lens[i]);
 		vmt_stream_append(s, f->texts[i], f->text_lens[i]);
 	}
 }
@@ -153,17 +146,17 @@ static void put_tracing_data(const struct vmt_perfdata_file *f, struct vmt_strea
 	vmt_stream_append(s, "\0\x08", 2); /* little endian, size of long */
 	put_u32(s, 4096);
 	vmt_stream_append(s, "header_page", 12);
-	put_u64(s, sizeof(header_page) - 1);
+	vmt_stream_u64(s, sizeof(header_page) - 1);
 	vmt_stream_append(s, header_page, sizeof(header_page) - 1);
 	vmt_stream_append(s, "header_event", 13);
-	put_u64(s, 0);
+	vmt_stream_u64(s, 0);
 	put_u32(s, 0); /* events of ftrace itself */
 	put_u32(s, 2);
 	put_system(f, s, "kvm", true);
 	put_system(f, s, "sched", false);
-	put_u32(s, 0); /* kallsyms */
-	put_u32(s, 0); /* printk formats */
-	put_u64(s, 0); /* saved command lines */
+	put_u32(s, 0);	      /* kallsyms */
+	put_u32(s, 0);	      /* printk formats */
+	vmt_stream_u64(s, 0); /* saved command lines */
 }
 
 static void make_features(struct vmt_perfdata_file *f)
@@ -224,7 +217,7 @@ static void put_attr(const struct vmt_perfdata_file *f, struct vmt_stream *s, si
 	vmt_stream_append(s, attr, sizeof(attr));
 }
 
-static uint64_t pt_id(const struct vmt_perfdata_file *f, uint32_t cpu)
+uint64_t vmt_perfdata_file_pt_id(const struct vmt_perfdata_file *f, uint32_t cpu)
 {
 	return f->nr_formats * f->options.cpus + 1 + cpu;
 }
@@ -232,7 +225,8 @@ static uint64_t pt_id(const struct vmt_perfdata_file *f, uint32_t cpu)
 static void put_ids(const struct vmt_perfdata_file *f, struct vmt_stream *s, size_t i)
 {
 	for (unsigned int cpu = 0; cpu < f->options.cpus; cpu++)
-		put_u64(s, i == f->nr_formats ? pt_id(f, cpu) : i + 1 + cpu * f->nr_formats);
+		vmt_stream_u64(s, i == f->nr_formats ? vmt_perfdata_file_pt_id(f, cpu)
+						     : i + 1 + cpu * f->nr_formats);
 }
 
 static void put_header(struct vmt_perfdata_file *f)
@@ -245,21 +239,21 @@ static void put_header(struct vmt_perfdata_file *f)
 		bits[f->features[i].bit / 64] |= UINT64_C(1) << (f->features[i].bit % 64);
 	f->data_offset = attrs + nr_attrs(f) * (ATTR_LEN + 16);
 	vmt_stream_append(&f->out, "PERFILE2", 8);
-	put_u64(&f->out, HEADER_LEN);
-	put_u64(&f->out, ATTR_LEN + 16);
-	put_u64(&f->out, attrs);
-	put_u64(&f->out, nr_attrs(f) * (ATTR_LEN + 16));
-	put_u64(&f->out, f->data_offset);
-	put_u64(&f->out, 0);
-	put_u64(&f->out, 0);
-	put_u64(&f->out, 0);
+	vmt_stream_u64(&f->out, HEADER_LEN);
+	vmt_stream_u64(&f->out, ATTR_LEN + 16);
+	vmt_stream_u64(&f->out, attrs);
+	vmt_stream_u64(&f->out, nr_attrs(f) * (ATTR_LEN + 16));
+	vmt_stream_u64(&f->out, f->data_offset);
+	vmt_stream_u64(&f->out, 0);
+	vmt_stream_u64(&f->out, 0);
+	vmt_stream_u64(&f->out, 0);
 	vmt_stream_append(&f->out, bits, sizeof(bits));
 	for (size_t i = 0; i < nr_attrs(f); i++)
 		put_ids(f, &f->out, i);
 	for (size_t i = 0; i < nr_attrs(f); i++) {
 		put_attr(f, &f->out, i);
-		put_u64(&f->out, HEADER_LEN + 8ull * f->options.cpus * i);
-		put_u64(&f->out, 8ull * f->options.cpus);
+		vmt_stream_u64(&f->out, HEADER_LEN + 8ull * f->options.cpus * i);
+		vmt_stream_u64(&f->out, 8ull * f->options.cpus);
 	}
 }
 
@@ -274,7 +268,7 @@ static void put_pipe_feature(struct vmt_perfdata_file *f, const struct feature *
 		vmt_stream_append(&f->out, feature->body.bytes, feature->body.len);
 		pad(&f->out, 8);
 	} else {
-		put_u64(&body, feature->bit);
+		vmt_stream_u64(&body, feature->bit);
 		vmt_stream_append(&body, feature->body.bytes, feature->body.len);
 		pad(&body, 8);
 		vmt_perfdata_file_user(f, HEADER_FEATURE, body.bytes, body.len);
@@ -285,7 +279,7 @@ static void put_pipe_feature(struct vmt_perfdata_file *f, const struct feature *
 static void put_pipe_header(struct vmt_perfdata_file *f)
 {
 	vmt_stream_append(&f->out, "PERFILE2", 8);
-	put_u64(&f->out, 16);
+	vmt_stream_u64(&f->out, 16);
 	f->data_offset = 16;
 	for (size_t i = 0; i < nr_attrs(f); i++) {
 		struct vmt_stream body = { 0 };
@@ -406,46 +400,10 @@ void vmt_perfdata_file_user(struct vmt_perfdata_file *f, uint32_t type, const vo
 	flush(f, FLUSH_LEN);
 }
 
-void vmt_perfdata_file_auxtrace_info(struct vmt_perfdata_file *f, const uint64_t *words, size_t nr)
+void vmt_perfdata_file_bytes(struct vmt_perfdata_file *f, const uint8_t *bytes, size_t len)
 {
-	struct vmt_stream body = { 0 };
-
-	put_u64(&body, 1); /* PERF_AUXTRACE_INTEL_PT */
-	for (size_t i = 0; i < nr; i++)
-		put_u64(&body, words[i]);
-	vmt_perfdata_file_user(f, AUXTRACE_INFO, body.bytes, body.len);
-	vmt_stream_free(&body);
-}
-
-void vmt_perfdata_file_auxtrace(struct vmt_perfdata_file *f, const struct vmt_aux_area *area,
-				const struct vmt_aux_extent *extent, const uint8_t *bytes)
-{
-	uint32_t tail[] = { area->idx, area->tid, area->cpu, 0 };
-	struct vmt_stream body = { 0 };
-
-	put_u64(&body, extent->len);
-	put_u64(&body, extent->aux_offset);
-	put_u64(&body, extent->reference);
-	vmt_stream_append(&body, tail, sizeof(tail));
-	vmt_perfdata_file_user(f, AUXTRACE, body.bytes, body.len);
-	vmt_stream_free(&body);
-	vmt_stream_append(&f->out, bytes, (size_t)extent->len);
+	vmt_stream_append(&f->out, bytes, len);
 	flush(f, FLUSH_LEN);
-}
-
-void vmt_perfdata_file_aux(struct vmt_perfdata_file *f, uint32_t cpu, uint64_t time_ns,
-			   const struct vmt_ring_aux *aux)
-{
-	struct vmt_stream record = { 0 };
-
-	put_u64(&record, VMT_RING_AUX | UINT64_C(64) << 48);
-	vmt_stream_append(&record, aux, sizeof(*aux));
-	put_u64(&record, 100 | UINT64_C(100) << 32); /* pid, tid */
-	put_u64(&record, time_ns);
-	put_u64(&record, cpu);
-	put_u64(&record, pt_id(f, cpu));
-	vmt_perfdata_file_records(f, record.bytes, record.len);
-	vmt_stream_free(&record);
 }
 
 void vmt_perfdata_file_round(struct vmt_perfdata_file *f)
@@ -527,11 +485,11 @@ static void put_sample(struct vmt_perfdata_file *f, const uint8_t *r, uint16_t s
 
 	vmt_stream_append(&f->ring, r, 6);
 	vmt_stream_append(&f->ring, &new_size, 2);
-	put_u64(&f->ring, (uint64_t)format + 1 + (cpu & UINT32_MAX) * f->nr_formats);
-	put_u64(&f->ring, UINT64_C(0xffffffffc0001000));
+	vmt_stream_u64(&f->ring, (uint64_t)format + 1 + (cpu & UINT32_MAX) * f->nr_formats);
+	vmt_stream_u64(&f->ring, UINT64_C(0xffffffffc0001000));
 	vmt_stream_append(&f->ring, r + 16, 16);
-	put_u64(&f->ring, cpu);
-	put_u64(&f->ring, 1);
+	vmt_stream_u64(&f->ring, cpu);
+	vmt_stream_u64(&f->ring, 1);
 	vmt_stream_append(&f->ring, r + 40, size - 40u);
 }
 
@@ -541,7 +499,7 @@ static void put_other(struct vmt_perfdata_file *f, const uint8_t *r, uint16_t si
 	uint64_t cpu = load_u64(r + size - 16) & UINT32_MAX;
 
 	vmt_stream_append(&f->ring, r, size - 8u);
-	put_u64(&f->ring, (uint64_t)(format < 0 ? 0 : format) + 1 + cpu * f->nr_formats);
+	vmt_stream_u64(&f->ring, (uint64_t)(format < 0 ? 0 : format) + 1 + cpu * f->nr_formats);
 }
 
 void vmt_perfdata_file_machine(struct vmt_perfdata_file *f, const struct vmt_machine *machine,
@@ -574,8 +532,8 @@ static void put_feature_table(struct vmt_perfdata_file *f)
 	uint64_t at = offset(f) + 16 * f->nr_features;
 
 	for (size_t i = 0; i < f->nr_features; i++) {
-		put_u64(&f->out, at);
-		put_u64(&f->out, f->features[i].body.len);
+		vmt_stream_u64(&f->out, at);
+		vmt_stream_u64(&f->out, f->features[i].body.len);
 		at += f->features[i].body.len;
 	}
 	for (size_t i = 0; i < f->nr_features; i++)

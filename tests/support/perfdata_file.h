@@ -66,6 +66,10 @@ void vmt_perfdata_file_auxtrace(struct vmt_perfdata_file *file, const struct vmt
 void vmt_perfdata_file_aux(struct vmt_perfdata_file *file, uint32_t cpu, uint64_t time_ns,
 			   const struct vmt_ring_aux *aux);
 
+uint64_t vmt_perfdata_file_pt_id(const struct vmt_perfdata_file *file, uint32_t cpu);
+/* Bytes as they are, behind what was written last. */
+void vmt_perfdata_file_bytes(struct vmt_perfdata_file *file, const uint8_t *bytes, size_t len);
+
 /* FINISHED_ROUND. */
 void vmt_perfdata_file_round(struct vmt_perfdata_file *file);
 

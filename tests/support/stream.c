@@ -47,7 +47,7 @@ static void put_u32(struct vmt_stream *s, uint32_t v)
 	vmt_stream_append(s, &v, sizeof(v));
 }
 
-static void put_u64(struct vmt_stream *s, uint64_t v)
+void vmt_stream_u64(struct vmt_stream *s, uint64_t v)
 {
 	vmt_stream_append(s, &v, sizeof(v));
 }
@@ -80,10 +80,10 @@ static void put_trailer(struct vmt_stream *s, const struct vmt_stream_at *at)
 {
 	put_u32(s, at->pid);
 	put_u32(s, at->tid);
-	put_u64(s, at->time_ns);
+	vmt_stream_u64(s, at->time_ns);
 	put_u32(s, at->cpu);
 	put_u32(s, 0);
-	put_u64(s, at->id);
+	vmt_stream_u64(s, at->id);
 }
 
 static void store(uint8_t *raw, const struct vmt_format *format, const char *name, uint64_t value)
@@ -116,10 +116,10 @@ void vmt_stream_tracepoint(struct vmt_stream *s, const struct vmt_format *format
 		store(raw, format, values[i].field, values[i].value);
 
 	put_header(s, VMT_RING_SAMPLE, 1, 8 + 8 + 8 + 8 + 8 + 4 + raw_len);
-	put_u64(s, at->id);
+	vmt_stream_u64(s, at->id);
 	put_u32(s, at->pid);
 	put_u32(s, at->tid);
-	put_u64(s, at->time_ns);
+	vmt_stream_u64(s, at->time_ns);
 	put_u32(s, at->cpu);
 	put_u32(s, 0);
 	put_u32(s, (uint32_t)raw_len);
@@ -141,15 +141,15 @@ void vmt_stream_switch(struct vmt_stream *s, const struct vmt_stream_at *at, int
 void vmt_stream_lost(struct vmt_stream *s, const struct vmt_stream_at *at, uint64_t lost)
 {
 	put_header(s, VMT_RING_LOST, 0, 8 + 16 + TRAILER_LEN);
-	put_u64(s, at->id);
-	put_u64(s, lost);
+	vmt_stream_u64(s, at->id);
+	vmt_stream_u64(s, lost);
 	put_trailer(s, at);
 }
 
 void vmt_stream_lost_samples(struct vmt_stream *s, const struct vmt_stream_at *at, uint64_t lost)
 {
 	put_header(s, VMT_RING_LOST_SAMPLES, 0, 8 + 8 + TRAILER_LEN);
-	put_u64(s, lost);
+	vmt_stream_u64(s, lost);
 	put_trailer(s, at);
 }
 

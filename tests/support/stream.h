@@ -19,6 +19,7 @@ struct vmt_stream {
 
 void vmt_stream_free(struct vmt_stream *s);
 void vmt_stream_append(struct vmt_stream *s, const void *bytes, size_t len);
+void vmt_stream_u64(struct vmt_stream *s, uint64_t v);
 
 /*
  * The attr that vmtrace itself records with: type 2, IDENTIFIER|TID|TIME|CPU|RAW, sample_id_all.
