@@ -166,7 +166,7 @@ FUZZ_SECONDS ?= 60
 $(FUZZ_CLANG): $(O)/libfuzzer/%: $(srcdir)/tests/fuzz/%.c $(foreach a,$(ARCHIVES),$(addprefix $(srcdir)/,$(filter-out $(MAIN_SRC),$(call src,$(a))))) $(addprefix $(srcdir)/,$(call src,tests/support))
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D) && clang -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w \
-		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS) $(IPT_LIBS)
+		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
 fuzz:
 	@$(srcdir)/tests/tools/deps.sh fuzz
 	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) $(FUZZ_CLANG)

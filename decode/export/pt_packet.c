@@ -162,23 +162,6 @@ static char *csv_tail(char *p, const struct vmt_pt_packet *packet,
 	return put_text(p, ",,");
 }
 
-static void json_header(const struct vmt_pt_lines *lines)
-{
-	struct vmt_json j = { .out = lines->out };
-
-	vmt_json_open(&j, NULL, '{');
-	vmt_json_text(&j, "type", "header");
-	vmt_json_text(&j, "schema", "vmtrace-packets/1");
-	vmt_json_open(&j, "errata", '[');
-	for (unsigned int bit = 0; bit < 32; bit++)
-		if (lines->errata >> bit & 1)
-			vmt_json_text(&j, NULL,
-				      vmt_pt_erratum_name((enum vmt_pt_erratum)(1u << bit)));
-	vmt_json_close(&j, ']');
-	vmt_json_close(&j, '}');
-	vmt_out_char(lines->out, '\n');
-}
-
 /* What a line of the format has before the offset and behind it. */
 static char *put_head(const struct vmt_pt_lines *lines, char *p, uint64_t offset)
 {
@@ -263,6 +246,23 @@ static char *put_addresses(const struct vmt_pt_lines *lines, char *p,
 
 	p = put_text(put_hex(p, packet->ip, 1), b->payload);
 	return put_text(put_hex(p, packet->payload, 1), b->end);
+}
+
+static void json_header(const struct vmt_pt_lines *lines)
+{
+	struct vmt_json j = { .out = lines->out };
+
+	vmt_json_open(&j, NULL, '{');
+	vmt_json_text(&j, "type", "header");
+	vmt_json_text(&j, "schema", "vmtrace-packets/1");
+	vmt_json_open(&j, "errata", '[');
+	for (unsigned int bit = 0; bit < 32; bit++)
+		if (lines->errata >> bit & 1)
+			vmt_json_text(&j, NULL,
+				      vmt_pt_erratum_name((enum vmt_pt_erratum)(1u << bit)));
+	vmt_json_close(&j, ']');
+	vmt_json_close(&j, '}');
+	vmt_out_char(lines->out, '\n');
 }
 
 void vmt_pt_lines_begin(struct vmt_pt_lines *lines)

@@ -36,6 +36,10 @@ void flow_abandon(struct vmt_flow *f)
 		return;
 	flow_deliver(f, NULL);
 	f->pending = 0;
+	if (f->phase == FLOW_BLIND && pending & FLOW_PIP)
+		flow_set_pip(f, &f->pip);
+	if (f->phase == FLOW_BLIND && pending & FLOW_MODE)
+		flow_set_mode(f, f->mode);
 	if (f->phase != FLOW_ON || !(pending & FLOW_PIP))
 		return;
 	if (pending & FLOW_FUP)
@@ -170,6 +174,28 @@ static void take_if(struct vmt_flow *f, const struct vmt_pt_packet *p)
 					       .value = f->mode_if });
 }
 
+/* MODE.Exec directly before a FUP that nothing else waits for. */
+static bool is_if_change(const struct vmt_flow *f)
+{
+	return f->pending & FLOW_MODE && !(f->pending & (FLOW_FUP | FLOW_PIP));
+}
+
+/* Where the flow is not known the FUP is all that is known of the source of an event. */
+static void take_blind_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
+{
+	if (is_if_change(f)) {
+		flow_set_mode(f, f->mode);
+		f->pending = 0;
+		return;
+	}
+	if (f->pending & FLOW_FUP)
+		flow_abandon(f);
+	f->ip = p->ip;
+	f->blind_tnt = false;
+	f->pending |= FLOW_FUP;
+	flow_deliver(f, p);
+}
+
 static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	if (f->pending & FLOW_OWN) {
@@ -181,9 +207,13 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 			flow_start(f, p->ip);
 		return;
 	}
+	if (f->phase == FLOW_BLIND && p->has_ip && !p->ip_unsure) {
+		take_blind_fup(f, p);
+		return;
+	}
 	if (flow_is_lost(f))
 		return;
-	if (f->pending & FLOW_MODE && !(f->pending & (FLOW_FUP | FLOW_PIP))) {
+	if (is_if_change(f)) {
 		take_if(f, p);
 		return;
 	}
@@ -193,8 +223,13 @@ static void take_fup(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	    !flow_reaches(f, &p->ip, 0, FLOW_ABORT_MAX))
 		flow_jump(f, p->ip);
 	f->pending &= ~(uint32_t)FLOW_ABORT;
-	if (f->phase != FLOW_ON || !go_to_fup(f, p))
+	if (f->phase != FLOW_ON)
 		return;
+	if (!go_to_fup(f, p)) {
+		if (f->phase == FLOW_BLIND)
+			take_blind_fup(f, p);
+		return;
+	}
 	f->pending |= FLOW_FUP;
 	flow_deliver(f, p);
 }
@@ -207,17 +242,24 @@ static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	const struct flow_pip pip = { p->nr, p->address };
 	struct flow_block *b;
 
-	if (f->phase == FLOW_ON && f->unconfirmed &&
-	    (!(f->errata & VMT_PT_BDM70) || flow_reaches(f, NULL, senders, FLOW_TRY_MAX)))
-		flow_confirm(f);
-	if (f->phase != FLOW_ON || f->unconfirmed) {
+	if (f->phase == FLOW_ON && f->unconfirmed) {
+		if (!(f->errata & VMT_PT_BDM70) || flow_reaches(f, NULL, senders, FLOW_TRY_MAX)) {
+			flow_confirm(f);
+		} else { /* packets are off, or its code is not known */
+			f->unconfirmed = false;
+			f->phase = FLOW_BLIND;
+		}
+	}
+	if (f->phase != FLOW_ON && f->phase != FLOW_BLIND) {
 		flow_set_pip(f, &pip);
 		return;
 	}
-	if (!(f->pending & (FLOW_FUP | FLOW_PIP))) {
+	if (f->phase == FLOW_ON && !(f->pending & (FLOW_FUP | FLOW_PIP))) {
 		b = flow_go_to_class(f, senders);
-		if (!b)
+		if (!b) {
+			flow_set_pip(f, &pip);
 			return;
+		}
 		if (b->class == VMT_INSN_MOV_CR3) {
 			const uint64_t ip = flow_last_ip(b);
 
@@ -228,6 +270,7 @@ static void take_pip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 			return;
 		}
 	}
+	f->blind_tnt = false;
 	f->pending |= FLOW_PIP | (pip.nr ? FLOW_ENTRY : 0);
 	f->pip = pip;
 }
@@ -242,7 +285,7 @@ static void take_mode_exec(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	f->mode = mode_of(p);
 	f->mode_if = p->payload >> 2 & 1;
-	if (f->phase == FLOW_ON)
+	if (f->phase == FLOW_ON || f->phase == FLOW_BLIND)
 		f->pending |= FLOW_MODE;
 	else
 		flow_set_mode(f, f->mode);

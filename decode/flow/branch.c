@@ -11,6 +11,7 @@ void flow_take_tnt(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	flow_confirm(f);
 	flow_abandon(f);
+	f->blind_tnt = true;
 	if (flow_is_lost(f))
 		return;
 	if (f->nr_tnt + p->count > 64) {
@@ -30,8 +31,9 @@ void flow_take_tnt(struct vmt_flow *f, const struct vmt_pt_packet *p)
 static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_t ip,
 		    unsigned int class, uint64_t behind)
 {
-	const bool was = f->state.where.nonroot;
 	const uint32_t pending = f->pending;
+	/* A CFE tells an exit also where the stream has not told that a guest ran. */
+	const bool was = f->state.where.nonroot || (class == VMT_INSN_OTHER && pending & FLOW_EXIT);
 	const bool now = pending & FLOW_PIP ? f->pip.nr : was && !(pending & FLOW_EXIT);
 	struct vmt_flow_event e = {
 		.has_ip = true, .ip = ip, .has_to = tip->has_ip, .to = tip->ip
@@ -52,8 +54,6 @@ static void transit(struct vmt_flow *f, const struct vmt_pt_packet *tip, uint64_
 			e.vector = f->exit_vector;
 		}
 		flow_tell(f, &e);
-	}
-	if (was && !now) {
 		f->outside = tip->type == VMT_PT_TIP_PGD && !f->root_ran;
 		f->left = f->state.where;
 	}
@@ -115,9 +115,39 @@ static void sync_tip(struct vmt_flow *f, uint64_t to, const struct vmt_pt_packet
 		flow_spend_tnt(f);
 }
 
+/*
+ * A TIP out of code that is not known. Behind a TNT it may have been held back: then the results
+ * before it are those of the code that it leads to, and nobody knows how many.
+ */
+static bool sees_again(struct vmt_flow *f, const struct vmt_pt_packet *p)
+{
+	const uint32_t pending = f->pending;
+	const uint64_t ip = f->ip;
+	const char *why;
+
+	if (f->blind_tnt)
+		return false;
+	if (pending & FLOW_FUP)
+		transit(f, p, ip, VMT_INSN_OTHER, 0);
+	else if (pending & FLOW_PIP)
+		flow_set_pip(f, &f->pip);
+	if (pending & FLOW_MODE)
+		flow_set_mode(f, f->mode);
+	f->pending = 0;
+	flow_deliver(f, NULL);
+	if (!flow_block_at(f, p->ip, &why))
+		return false;
+	flow_start(f, p->ip);
+	flow_confirm(f);
+	return true;
+}
+
 void flow_take_tip(struct vmt_flow *f, const struct vmt_pt_packet *p)
 {
 	const bool known = p->has_ip && !p->ip_unsure;
+
+	if (f->phase == FLOW_BLIND && known && sees_again(f, p))
+		return;
 
 	if (f->phase == FLOW_RESUME && known) {
 		flow_start(f, p->ip); /* SKD010: no FUP came behind an overflow */
@@ -215,6 +245,8 @@ void flow_take_pgd(struct vmt_flow *f, const struct vmt_pt_packet *p)
 	struct flow_block *b;
 
 	if (f->phase != FLOW_ON) {
+		if (f->phase == FLOW_BLIND && f->pending & FLOW_FUP)
+			transit(f, p, f->ip, VMT_INSN_OTHER, 0);
 		f->phase = FLOW_OFF;
 		f->pending = 0;
 		f->unconfirmed = false;

@@ -17,8 +17,10 @@
  *
  * It walks on demand: a packet makes it go as far as the packet says and no farther. So what ran
  * behind the last packet before a loss or the end is not shown, and nothing is ever taken back.
- * Packets, errata, time and VM events come from the stream's decoder (decode/pt/decoder.h), which
- * the flow owns and feeds. Memory is fixed; the work for a packet is bounded.
+ * An error ends the flow until the next PSB+ or TIP.PGE; where nothing but code is missing, until
+ * an asynchronous event or a far branch with a PIP that leads to code which is known. Packets,
+ * errata, time and VM events come from the stream's decoder (decode/pt/decoder.h), which the flow
+ * owns and feeds. Memory is fixed; the work for a packet is bounded.
  */
 
 /* The processor, as of the block or event that is told. */

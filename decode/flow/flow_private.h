@@ -77,6 +77,7 @@ enum flow_pending {
 
 enum flow_phase {
 	FLOW_LOST,   /* waits for a PSB+ or TIP.PGE */
+	FLOW_BLIND,  /* in code that is not known: a TIP into known code ends it, too */
 	FLOW_RESUME, /* behind an overflow: a FUP, TIP or TIP.PGE says where */
 	FLOW_OFF,    /* PacketEn = 0 */
 	FLOW_ON,
@@ -117,6 +118,7 @@ struct vmt_flow {
 	enum flow_phase phase;
 	bool unconfirmed; /* phase is ON by a PSB+ that nothing has confirmed: RESUMED waits */
 	bool skipped;	  /* bytes were skipped before this packet */
+	bool blind_tnt;	  /* FLOW_BLIND: a TNT came that no packet but TIPs has followed */
 	bool root_ran;	  /* something in root operation was traced */
 	bool outside;	  /* a VM exit switched tracing off, and nothing of the host was traced */
 	struct vmt_image_context left; /* outside: the guest's */
@@ -173,6 +175,8 @@ static inline bool flow_block_valid(const struct flow_block *b, uint64_t now)
 
 /* ---- walk.c: each false return has told the error, and the flow is lost ---- */
 void flow_lose(struct vmt_flow *f, const char *why);
+/* The same where nothing but code, or a call before the flow began, is missing. */
+void flow_lose_sight(struct vmt_flow *f, const char *why);
 void flow_jump(struct vmt_flow *f, uint64_t ip);
 /* Runs the block at ip, whose last instruction branches indirectly to `to`. */
 void flow_run_indirect(struct vmt_flow *f, struct flow_block *b, uint64_t to);

@@ -20,6 +20,7 @@ void flow_lose(struct vmt_flow *f, const char *why)
 	const struct vmt_flow_event event = {
 		.type = VMT_FLOW_ERROR, .has_ip = true, .ip = f->ip, .name = why
 	};
+	const uint32_t pending = f->pending;
 
 	f->counts.errors++;
 	f->phase = FLOW_LOST;
@@ -31,6 +32,17 @@ void flow_lose(struct vmt_flow *f, const char *why)
 	f->nr_waiting = 0;
 	f->pending = 0;
 	flow_tell(f, &event);
+	if (pending & FLOW_PIP)
+		flow_set_pip(f, &f->pip);
+	if (pending & FLOW_MODE)
+		flow_set_mode(f, f->mode);
+}
+
+void flow_lose_sight(struct vmt_flow *f, const char *why)
+{
+	flow_lose(f, why);
+	f->phase = FLOW_BLIND;
+	f->blind_tnt = true;
 }
 
 void flow_jump(struct vmt_flow *f, uint64_t ip)
@@ -117,7 +129,7 @@ static __attribute__((noinline)) struct flow_block *look_up(struct vmt_flow *f)
 
 	f->at = flow_block_at(f, f->ip, &why);
 	if (!f->at)
-		flow_lose(f, why);
+		flow_lose_sight(f, why);
 	else if (f->link)
 		*f->link = f->at;
 	f->link = NULL;
@@ -188,7 +200,7 @@ static bool compressed_return(struct vmt_flow *f, const struct flow_block *b)
 		return false;
 	}
 	if (!f->stack_nr) {
-		flow_lose(f, "a compressed return without its call");
+		flow_lose_sight(f, "a compressed return without its call");
 		return false;
 	}
 	flow_pop(f);

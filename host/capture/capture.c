@@ -22,6 +22,7 @@
 #include "host/capture/document.h"
 #include "host/capture/host_facts.h"
 #include "host/capture/live.h"
+#include "host/capture/pt_setup.h"
 #include "host/capture/replay.h"
 #include "host/capture/tracefs.h"
 
@@ -47,6 +48,7 @@ struct vmt_capture {
 	struct process *processes; /* one a domain */
 	struct vmt_capture_counts counts;
 	struct vmt_document_facts facts;
+	const char *note;
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
 	uint64_t unknown_losses; /* of a size that nobody knows */
@@ -56,7 +58,7 @@ struct vmt_capture {
 /* ---- backend names ---- */
 
 struct backends {
-	bool kvm, sched;
+	bool kvm, sched, pt;
 	const char *replay; /* path */
 };
 
@@ -80,22 +82,23 @@ static int parse_backend(const char *text, struct backends *out, struct vmt_diag
 			out->kvm = true;
 		else if (len == 5 && !memcmp(text, "sched", 5))
 			out->sched = true;
-		else if ((len == 2 && !memcmp(text, "pt", 2)) ||
-			 (len == 3 && !memcmp(text, "pmu", 3)))
+		else if (len == 2 && !memcmp(text, "pt", 2))
+			out->pt = true;
+		else if (len == 3 && !memcmp(text, "pmu", 3))
 			return vmt_diag_printf(diag, VMT_E_CAPABILITY, 0,
-					       "this version captures with kvm and sched",
+					       "this version captures with kvm, sched and pt",
 					       "no backend %.*s", (int)len, text);
 		else
 			return vmt_diag_printf(diag, VMT_E_USAGE, 0,
-					       "it is auto, a list of kvm and sched, or "
+					       "it is auto, a list of kvm, sched and pt, or "
 					       "replay:FILE",
 					       "unknown backend '%.*s'", (int)len, text);
 		text += len + (text[len] == ',');
 	}
-	return out->kvm || out->sched ? 0
-				      : vmt_diag_set(diag, VMT_E_USAGE, "no backend is named",
-						     "it is auto, a list of kvm and sched, or "
-						     "replay:FILE");
+	return out->kvm || out->sched || out->pt
+		       ? 0
+		       : vmt_diag_set(diag, VMT_E_USAGE, "no backend is named",
+				      "it is auto, a list of kvm, sched and pt, or replay:FILE");
 }
 
 int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
@@ -107,7 +110,7 @@ int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
 	if (err || wanted.replay)
 		return err;
 	vmt_perf_raise_limits();
-	return vmt_tracefs_open(tracefs, sizeof(tracefs), diag);
+	return wanted.kvm || wanted.sched ? vmt_tracefs_open(tracefs, sizeof(tracefs), diag) : 0;
 }
 
 /* ---- documents and clocks ---- */
@@ -214,22 +217,28 @@ static int open_processes(struct vmt_capture *c, struct vmt_diag *diag)
 	return 0;
 }
 
+const char *vmt_capture_note(const struct vmt_capture *c)
+{
+	return c->note;
+}
+
 static int open_live(struct vmt_capture *c, const struct vmt_capture_options *options,
 		     const struct backends *wanted, const struct vmt_perf_ops *ops,
-		     const char *tracefs, struct vmt_diag *diag)
+		     const char *tracefs, const struct vmt_hostfs *fs, struct vmt_diag *diag)
 {
 	char found[VMT_TRACEFS_PATH_MAX];
 	struct vmt_host_facts host;
 	struct vmt_anchor anchor;
 	int *cpus = NULL;
-	int err;
+	int err = 0;
 
 	vmt_host_facts_read(&host);
 	vmt_anchor_read(&c->clock, &anchor);
 	c->facts.start_ns = anchor.host_ns;
 	c->facts.tsc_convertible = !(anchor.flags & VMT_ANCHOR_NO_TIME_ZERO);
-	c->facts.has_switches = wanted->sched;
-	err = tracefs ? 0 : vmt_tracefs_open(found, sizeof(found), diag);
+	c->facts.has_switches = wanted->sched || (wanted->pt && options->system_wide);
+	if (!tracefs && (wanted->kvm || wanted->sched))
+		err = vmt_tracefs_open(found, sizeof(found), diag);
 	if (!err)
 		err = write_document(c, diag);
 	if (err)
@@ -244,7 +253,11 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 					.store = c->store };
 	setup.nr_cpus = vmt_cpus_online(&cpus);
 	setup.cpus = cpus;
-	err = vmt_live_open(&c->live, &setup, diag);
+	if (wanted->pt)
+		err = vmt_pt_setup(&setup, options, &anchor, fs, diag);
+	c->note = setup.config.note;
+	if (!err)
+		err = vmt_live_open(&c->live, &setup, diag);
 	free(cpus);
 	if (!err)
 		err = write_clocks(c, diag);
@@ -282,12 +295,14 @@ static void capture_free(struct vmt_capture *c)
 int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_options *options,
 			  struct vmt_domains *domains, struct vmt_store_writer *store,
 			  const struct vmt_perf_ops *ops, const char *tracefs,
-			  struct vmt_diag *diag)
+			  const struct vmt_hostfs *fs, struct vmt_diag *diag)
 {
 	struct vmt_capture *c = calloc(1, sizeof(*c));
 	struct backends wanted;
 	int err = parse_backend(options->backend, &wanted, diag);
 
+	if (!err)
+		err = vmt_pt_check_options(options, wanted.pt, diag);
 	if (err || !c) {
 		free(c);
 		return err ? err
@@ -304,7 +319,7 @@ int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_opt
 		err = vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture", "memory is short");
 	if (!err)
 		err = wanted.replay ? open_replay(c, &wanted, diag)
-				    : open_live(c, options, &wanted, ops, tracefs, diag);
+				    : open_live(c, options, &wanted, ops, tracefs, fs, diag);
 	if (!err)
 		err = write_mark(c, 0, "capture-start", NULL, diag);
 	if (err) {
@@ -319,7 +334,8 @@ int vmt_capture_open(struct vmt_capture **out, const struct vmt_capture_options 
 		     struct vmt_domains *domains, struct vmt_store_writer *store,
 		     struct vmt_diag *diag)
 {
-	return vmt_capture_open_with(out, options, domains, store, &vmt_perf_system, NULL, diag);
+	return vmt_capture_open_with(out, options, domains, store, &vmt_perf_system, NULL, NULL,
+				     diag);
 }
 
 int vmt_capture_fd(const struct vmt_capture *c)
@@ -433,6 +449,8 @@ static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
 	uint64_t now = c->counts.last_ns;
 
 	c->unknown_losses += err == VMT_E_DAMAGED ? 1 : 0;
+	c->unknown_losses += c->counts.pt.truncated + c->counts.pt.collisions -
+			     before.pt.truncated - before.pt.collisions;
 	c->unknown_losses += c->counts.throttles != before.throttles ? 1 : 0;
 	if (err == VMT_E_DAMAGED)
 		err = keep(err, vmt_store_loss(c->store, 0, "ring-damaged",
@@ -484,6 +502,19 @@ int vmt_capture_drain(struct vmt_capture *c, struct vmt_diag *diag)
 	return c->replay ? vmt_replay_drain(c->replay, &c->counts, diag) : drain_live(c, diag);
 }
 
+static int take_snapshot(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	return vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+}
+
+int vmt_capture_flush(struct vmt_capture *c, struct vmt_diag *diag)
+{
+	int status = vmt_capture_drain(c, diag);
+	int err = c->live ? take_snapshot(c, diag) : 0;
+
+	return status < 0 ? status : err < 0 ? err : status;
+}
+
 int vmt_capture_mark(struct vmt_capture *c, uint32_t domain, const char *name, const char *detail,
 		     struct vmt_diag *diag)
 {
@@ -509,6 +540,9 @@ struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
 		.descriptors = live.descriptors,
 		.threads = live.threads,
 		.exits = c->counts.exits,
+		.pt_areas = live.pt_areas,
+		.pt_bytes = c->counts.pt.bytes,
+		.pt_truncated = c->counts.pt.truncated,
 		.cpu_ns = cpu_now_ns() - c->cpu_start_ns,
 	};
 }
@@ -523,6 +557,7 @@ int vmt_capture_stop(struct vmt_capture *c, struct vmt_diag *diag)
 	if (c->live) {
 		vmt_live_disable(c->live);
 		err = drain_rings(c, diag);
+		err = keep(err, take_snapshot(c, diag));
 		err = keep(err, write_untold_loss(c, diag));
 		for (size_t i = 0; i < c->domains->count; i++) {
 			if (!c->processes[i].gone && c->domains->items[i].pid > 0)

@@ -11,12 +11,18 @@
 #include "host/domain/domain.h"
 
 /*
- * Capture into a .vmt: rings of the kernel's tracepoints (backend kvm, sched) or a recorded file at
- * its own pace (backend replay). The owner calls vmt_capture_drain at least every flush interval.
+ * Capture into a .vmt: rings of the kernel's tracepoints (backend kvm, sched), Intel PT (pt) or a
+ * recorded file at its own pace (backend replay). The owner calls vmt_capture_drain at least every
+ * flush interval.
  */
 struct vmt_capture_options {
-	const char *backend;	  /* auto, or a comma list of kvm, sched; or replay:FILE */
-	uint64_t buffer_bytes;	  /* all rings together; 0: 64 MiB */
+	const char *backend;   /* auto (kvm, sched), a comma list of kvm, sched, pt; replay:FILE */
+	uint64_t buffer_bytes; /* all rings together; 0: 64 MiB */
+	uint64_t pt_buffer_bytes;	  /* all AUX areas together; 0: 64 MiB */
+	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
+	bool vm_events_only, system_wide; /* of pt */
+	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
+	bool pt_overwrite;
 	const char *session_json; /* the session document, written first and repeated */
 };
 
@@ -29,6 +35,11 @@ struct vmt_capture;
  * backend, VMT_E_CAPABILITY for one that this version does not have.
  */
 int vmt_capture_prepare(const char *backend, struct vmt_diag *diag);
+
+/*
+ * What the user should know of how Intel PT is set up, NULL: nothing. Static.
+ */
+const char *vmt_capture_note(const struct vmt_capture *capture);
 
 /*
  * Opens everything for the domains (which must outlive the capture and may be refreshed by it) and
@@ -48,6 +59,9 @@ int vmt_capture_fd(const struct vmt_capture *capture);
  */
 int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
 
+/* The same, and Intel PT that is overwritten is taken as well. */
+int vmt_capture_flush(struct vmt_capture *capture, struct vmt_diag *diag);
+
 /* Perf clock of the records now (of a replay: the recording's), 0 when it is not known. */
 uint64_t vmt_capture_now_ns(const struct vmt_capture *capture);
 
@@ -58,9 +72,11 @@ int vmt_capture_mark(struct vmt_capture *capture, uint32_t domain, const char *n
 
 struct vmt_capture_stats {
 	uint64_t records, bytes, lost_records, rings, descriptors, threads;
-	uint64_t unknown_losses; /* LOSSes whose size is not known, not in lost_records */
-	uint64_t exits;		 /* kvm_exit samples seen, by tracepoint id */
-	uint64_t cpu_ns;	 /* own CPU time */
+	uint64_t unknown_losses;     /* LOSSes whose size is not known, not in lost_records */
+	uint64_t exits;		     /* kvm_exit samples seen, by tracepoint id */
+	uint64_t pt_areas, pt_bytes; /* of Intel PT, stored */
+	uint64_t pt_truncated;	     /* how often an AUX area was full */
+	uint64_t cpu_ns;	     /* own CPU time */
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 

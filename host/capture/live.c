@@ -37,6 +37,7 @@ static void size_rings(struct vmt_live *live, const struct vmt_live_setup *setup
 		power_of_two_below(bytes / 8 * 7 / setup->nr_cpus, CPU_RING_MIN, 1u << 30);
 	live->thread_ring_bytes =
 		power_of_two_below(bytes / 8 / threads, THREAD_RING_MIN, THREAD_RING_MAX);
+	vmt_live_size_pt(live, setup);
 }
 
 /* Rings and events of a CPU for the threads rows[from..count). */
@@ -46,6 +47,12 @@ static int open_cpu(struct vmt_live *live, int cpu, const struct vmt_live_filter
 	struct vmt_diag own = { 0 };
 	int ring = vmt_live_open_cpu(live, cpu, &own);
 
+	if (ring >= 0 && live->system_wide) {
+		int err = vmt_live_open_pt_cpu(live, cpu, diag);
+
+		if (err)
+			return err;
+	}
 	if (ring < 0 && own.code == VMT_E_CAPABILITY && live->nr_rings)
 		return 0; /* went offline meanwhile */
 	if (ring < 0) {
@@ -56,15 +63,25 @@ static int open_cpu(struct vmt_live *live, int cpu, const struct vmt_live_filter
 	return vmt_live_open_events(live, (size_t)ring, filters, diag);
 }
 
-static int open_threads(struct vmt_live *live, struct vmt_diag *diag)
+/* Their switches, unless those of all threads are recorded. */
+static bool records_threads(const struct vmt_live *live)
 {
-	for (size_t i = 0; live->sched && i < live->threads.count; i++) {
-		int err = vmt_live_open_thread(live, live->threads.rows[i].tid, diag);
+	return live->sched && !live->system_wide;
+}
 
-		if (err)
-			return err;
+static int open_threads(struct vmt_live *live, const struct vmt_domains *domains,
+			struct vmt_diag *diag)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < live->threads.count && !err; i++) {
+		const struct vmt_thread *thread = &live->threads.rows[i];
+
+		err = vmt_live_open_pt_thread(live, domains, thread, diag);
+		if (!err && records_threads(live))
+			err = vmt_live_open_thread(live, thread->tid, diag);
 	}
-	return 0;
+	return err;
 }
 
 static int open_all(struct vmt_live *live, const struct vmt_live_setup *setup,
@@ -92,7 +109,7 @@ static int open_all(struct vmt_live *live, const struct vmt_live_setup *setup,
 		err = open_cpu(live, setup->cpus[i], filters, diag);
 	free(filters);
 	if (!err)
-		err = open_threads(live, diag);
+		err = open_threads(live, setup->domains, diag);
 	return err ? err : vmt_live_write_attrs(live, diag);
 }
 
@@ -109,6 +126,10 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	live->ops = setup->ops;
 	live->store = setup->store;
 	live->sched = setup->sched;
+	live->system_wide = setup->pt && setup->system_wide;
+	live->pt_type = setup->pt ? setup->pmu.type : 0;
+	live->pt_config = setup->config.config;
+	live->pt_overwrite = setup->overwrite;
 	live->epoll = epoll_create1(EPOLL_CLOEXEC);
 	err = live->epoll < 0 ? vmt_diag_set(diag, VMT_E_LIMIT, "cannot make an epoll descriptor",
 					     "the limit of open files is reached")
@@ -204,13 +225,18 @@ int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, str
 	for (size_t i = 0; i < live->nr_rings; i++) {
 		struct vmt_live_ring *ring = &live->rings[i];
 		bool last = ring->ended;
+		uint64_t head;
 		int err;
 
 		if (ring->leader < 0)
 			continue;
+		head = ring->pt ? vmt_pt_ring_head(ring->pt) : 0;
 		ring->full = vmt_capture_ring_is_full(&ring->ring, ring->full);
 		err = vmt_capture_ring_drain(&ring->ring, live->exit_id, sink, live->store, counts,
 					     diag);
+		first_err = first_err ? first_err : err;
+		if (ring->pt)
+			err = vmt_live_drain_pt(live, ring, counts, head, diag);
 		first_err = first_err ? first_err : err;
 		if (last)
 			vmt_live_close_ring(live, ring);
@@ -259,7 +285,7 @@ static int open_set(struct vmt_live *live, const struct vmt_domains *domains, si
 	vmt_live_make_filters(live, domains, from, filters);
 	filters->first = false;
 	for (size_t i = 0; i < nr_rings && !err; i++) {
-		if (live->rings[i].leader >= 0 && !live->rings[i].tid)
+		if (vmt_live_takes_events(&live->rings[i]))
 			err = vmt_live_open_events(live, i, filters, diag);
 	}
 	free(filters);
@@ -297,7 +323,17 @@ static int follow_new(struct vmt_live *live, const struct vmt_domains *domains, 
 
 	if (open_set(live, domains, from, &own) < 0)
 		first_err = note_uncaptured(live, &live->threads.rows[from], "exits", &own, diag);
-	for (size_t i = from; live->sched && i < live->threads.count; i++) {
+	for (size_t i = from; i < live->threads.count; i++) {
+		const struct vmt_thread *thread = &live->threads.rows[i];
+		int err;
+
+		vmt_diag_clear(&own);
+		err = vmt_live_open_pt_thread(live, domains, thread, &own);
+		if (err)
+			err = note_uncaptured(live, thread, "Intel PT trace", &own, diag);
+		first_err = first_err ? first_err : err;
+	}
+	for (size_t i = from; records_threads(live) && i < live->threads.count; i++) {
 		const struct vmt_thread *thread = &live->threads.rows[i];
 		int err;
 
@@ -376,8 +412,10 @@ struct vmt_live_totals vmt_live_totals(const struct vmt_live *live)
 				     .threads = live->threads.count,
 				     .events = live->nr_events - VMT_LIVE_TRACEPOINTS };
 
-	for (size_t i = 0; i < live->nr_rings; i++)
+	for (size_t i = 0; i < live->nr_rings; i++) {
 		t.rings += live->rings[i].leader >= 0;
+		t.pt_areas += live->rings[i].leader >= 0 && live->rings[i].pt;
+	}
 	t.descriptors += t.rings;
 	return t;
 }

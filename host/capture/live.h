@@ -9,17 +9,24 @@
 #include "decode/base/event.h"
 #include "decode/store/store.h"
 #include "host/capture/perf_event.h"
+#include "host/capture/pt_config.h"
 #include "host/capture/ring.h"
 #include "host/capture/threads.h"
 
 /*
  * The kernel's tracepoints as a source (docs/CAPTURE.md): a ring a CPU with every event, filtered
- * by the kernel to the threads of the domains, and a ring a thread for its context switches.
+ * by the kernel to the threads of the domains, and a ring a thread for its context switches; and
+ * Intel PT of the vCPU threads or of the CPUs, each with an AUX area of its own.
  */
 struct vmt_live_setup {
 	const struct vmt_perf_ops *ops;
-	const char *tracefs; /* folder */
-	bool kvm, sched;     /* what is wanted */
+	const char *tracefs;	     /* folder */
+	bool kvm, sched, pt;	     /* what is wanted */
+	bool system_wide;	     /* pt: every CPU, not the vCPU threads alone */
+	struct vmt_pt_pmu pmu;	     /* of pt */
+	struct vmt_pt_config config; /* the same */
+	bool overwrite;		     /* pt: only vmt_live_snapshot takes it */
+	uint64_t pt_bytes;	     /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;
 	const int *cpus; /* online */
@@ -44,6 +51,13 @@ int vmt_live_fd(const struct vmt_live *live);
 
 /* Empties all rings into the store. The first error of the store, after having emptied all. */
 int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
+
+/*
+ * Takes what the overwritten areas of Intel PT hold; nothing to do where they are drained. The
+ * events stand still meanwhile. The first error of the store, after all were tried.
+ */
+int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,
+		      struct vmt_diag *diag);
 
 /*
  * How many records the kernel could not put into the rings so far: told or not yet told by LOST
@@ -71,7 +85,7 @@ int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus,
 		      struct vmt_diag *diag);
 
 struct vmt_live_totals {
-	size_t rings, descriptors, threads, events;
+	size_t rings, descriptors, threads, events, pt_areas;
 };
 struct vmt_live_totals vmt_live_totals(const struct vmt_live *live);
 

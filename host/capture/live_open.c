@@ -169,10 +169,34 @@ static void event_name(const struct vmt_live_event *event, const struct vmt_perf
 	const char *system = event->row ? event->row->system : "software";
 	const char *name = event->row ? event->row->name : "dummy";
 
+	if (want->pmu_type) {
+		system = "intel_pt";
+		name = "";
+	}
 	if (want->pid >= 0)
 		snprintf(text, size, "%s:%s of thread %d", system, name, want->pid);
 	else
 		snprintf(text, size, "%s:%s on CPU %d", system, name, want->cpu);
+}
+
+struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event)
+{
+	const bool pt = live->pt_type != 0, wide = pt && live->system_wide;
+
+	switch (event) {
+	case VMT_LIVE_LEADER:
+		return (struct vmt_perf_want){
+			.dummy = true, .text_poke = pt, .mappings = wide, .switches = wide
+		};
+	case VMT_LIVE_SWITCHES:
+		return (struct vmt_perf_want){ .dummy = true, .switches = true };
+	case VMT_LIVE_PT:
+		return (struct vmt_perf_want){ .pmu_type = live->pt_type,
+					       .config = live->pt_config,
+					       .mappings = pt && !wide };
+	default:
+		return (struct vmt_perf_want){ .config = live->events[event].id };
+	}
 }
 
 void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
@@ -181,8 +205,9 @@ void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring)
 
 	if (ring->leader < 0)
 		return;
-	if (ring->tid && vmt_perf_lost(live->ops, ring->leader, &lost))
+	if ((ring->tid || ring->pt) && vmt_perf_lost(live->ops, ring->leader, &lost))
 		live->closed_lost += lost;
+	vmt_live_unmap_pt(live, ring);
 	if (ring->ring.page)
 		live->ops->unmap(ring->ring.page,
 				 ring->ring.data_bytes + (size_t)sysconf(_SC_PAGESIZE));
@@ -205,29 +230,39 @@ static int start_ring(struct vmt_live *live, struct vmt_live_event *event,
 		return (int)own.code;
 	}
 	ring->ring.data = (const uint8_t *)ring->ring.page + sysconf(_SC_PAGESIZE);
+	if (event == &live->events[VMT_LIVE_PT]) {
+		int err = vmt_live_map_pt(live, ring, diag);
+
+		if (err)
+			return err;
+	}
 	watch.data.u64 = (uint64_t)(ring - live->rings);
 	if (epoll_ctl(live->epoll, EPOLL_CTL_ADD, ring->leader, &watch) && errno != EPERM)
 		return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot watch a perf ring");
 	return note_id(live, event, ring->leader, diag);
 }
 
-/* Opens an event and maps its ring. Returns the ring's index, or an error. */
-static int open_ring(struct vmt_live *live, struct vmt_live_event *event,
-		     const struct vmt_perf_want *want, size_t bytes, struct vmt_diag *diag)
+int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want want, size_t bytes,
+		       struct vmt_diag *diag)
 {
+	struct vmt_live_event *event = &live->events[index];
 	struct vmt_live_ring *ring;
+	char name[96];
 	int fd, err;
 
+	want.watermark = (uint32_t)(bytes / 2);
+	event_name(event, &want, name, sizeof(name));
+	want.name = name;
 	if (!grow((void **)&live->rings, live->nr_rings, &live->cap_rings, sizeof(*live->rings)))
 		return out_of_memory(diag);
-	fd = vmt_perf_open(live->ops, want, diag);
+	fd = vmt_perf_open(live->ops, &want, diag);
 	if (fd < 0)
 		return fd;
 	ring = &live->rings[live->nr_rings];
 	*ring = (struct vmt_live_ring){
 		.leader = fd,
-		.tid = want->pid > 0 ? want->pid : 0,
-		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want->cpu }
+		.tid = want.pid > 0 ? want.pid : 0,
+		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want.cpu }
 	};
 	live->nr_rings++;
 	err = start_ring(live, event, ring, diag);
@@ -240,14 +275,11 @@ static int open_ring(struct vmt_live *live, struct vmt_live_event *event,
 
 int vmt_live_open_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
 {
-	struct vmt_live_event *event = &live->events[VMT_LIVE_LEADER];
-	struct vmt_perf_want want = { .dummy = true, .pid = -1, .cpu = cpu };
-	char name[96];
+	struct vmt_perf_want want = vmt_live_want(live, VMT_LIVE_LEADER);
 
-	want.watermark = (uint32_t)(live->cpu_ring_bytes / 2);
-	event_name(event, &want, name, sizeof(name));
-	want.name = name;
-	return open_ring(live, event, &want, live->cpu_ring_bytes, diag);
+	want.pid = -1;
+	want.cpu = cpu;
+	return vmt_live_open_ring(live, VMT_LIVE_LEADER, want, live->cpu_ring_bytes, diag);
 }
 
 /* Opens an event of a CPU into the ring of that CPU. */
@@ -299,12 +331,13 @@ int vmt_live_open_events(struct vmt_live *live, size_t ring, const struct vmt_li
 static int open_thread_on_cpus(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
 {
 	struct vmt_live_event *event = &live->events[VMT_LIVE_SWITCHES];
-	struct vmt_perf_want want = { .dummy = true, .switches = true, .pid = tid };
+	struct vmt_perf_want want = vmt_live_want(live, VMT_LIVE_SWITCHES);
 	size_t first = live->nr_fds;
 	int err = 0;
 
+	want.pid = tid;
 	for (size_t i = 0; i < live->nr_rings && !err; i++) {
-		if (live->rings[i].leader >= 0 && !live->rings[i].tid)
+		if (vmt_live_takes_events(&live->rings[i]))
 			err = open_into(live, event, want, &live->rings[i], "", diag);
 	}
 	while (err && live->nr_fds > first)
@@ -314,16 +347,13 @@ static int open_thread_on_cpus(struct vmt_live *live, pid_t tid, struct vmt_diag
 
 int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
 {
-	struct vmt_live_event *event = &live->events[VMT_LIVE_SWITCHES];
-	struct vmt_perf_want want = { .dummy = true, .switches = true, .pid = tid, .cpu = -1 };
+	struct vmt_perf_want want = vmt_live_want(live, VMT_LIVE_SWITCHES);
 	struct vmt_diag own = { 0 };
-	char name[96];
 	int err;
 
-	want.watermark = (uint32_t)(live->thread_ring_bytes / 2);
-	event_name(event, &want, name, sizeof(name));
-	want.name = name;
-	err = open_ring(live, event, &want, live->thread_ring_bytes, &own);
+	want.pid = tid;
+	want.cpu = -1;
+	err = vmt_live_open_ring(live, VMT_LIVE_SWITCHES, want, live->thread_ring_bytes, &own);
 	if (err == VMT_E_LIMIT) {
 		int second = open_thread_on_cpus(live, tid, NULL);
 
@@ -340,9 +370,7 @@ int vmt_live_write_attrs(struct vmt_live *live, struct vmt_diag *diag)
 {
 	for (size_t i = 0; i < live->nr_events; i++) {
 		struct vmt_live_event *event = &live->events[i];
-		struct vmt_perf_want want = { .dummy = !event->row,
-					      .switches = i == VMT_LIVE_SWITCHES,
-					      .config = event->id };
+		struct vmt_perf_want want = vmt_live_want(live, i);
 		struct vmt_ring_attr attr = vmt_perf_ring_attr(&want);
 		int err;
 

@@ -16,11 +16,18 @@ struct vmt_live_event {
 
 struct vmt_live_ring {
 	struct vmt_capture_ring ring;
-	int leader; /* -1: closed */
-	pid_t tid;  /* 0: ring of a CPU */
-	bool ended; /* the thread is gone: drain once more, then close */
-	bool full;  /* when it was drained last: what came after that may be lost */
+	int leader;		/* -1: closed */
+	pid_t tid;		/* 0: ring of a CPU */
+	bool ended;		/* the thread is gone: drain once more, then close */
+	bool full;		/* when it was drained last: what came after that may be lost */
+	struct vmt_pt_ring *pt; /* of Intel PT: its AUX area, owned; NULL: another ring */
 };
+
+/* The ring of a CPU that takes its tracepoints. */
+static inline bool vmt_live_takes_events(const struct vmt_live_ring *ring)
+{
+	return ring->leader >= 0 && !ring->tid && !ring->pt;
+}
 
 #define VMT_LIVE_ROLES 4 /* VMT_ROLE_VCPU .. VMT_ROLE_WAKING */
 
@@ -34,13 +41,19 @@ struct vmt_live_filters {
 enum {
 	VMT_LIVE_LEADER,   /* head of a CPU's ring */
 	VMT_LIVE_SWITCHES, /* of a thread */
+	VMT_LIVE_PT,
 	VMT_LIVE_TRACEPOINTS,
 };
 
 struct vmt_live {
 	const struct vmt_perf_ops *ops;
 	struct vmt_store_writer *store;
-	bool sched;
+	bool sched, system_wide;
+	/* Intel PT. pt_type 0: not wanted. */
+	uint32_t pt_type;
+	uint64_t pt_config;
+	size_t pt_aux_bytes;
+	bool pt_overwrite;
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;
@@ -71,6 +84,30 @@ int vmt_live_open_events(struct vmt_live *live, size_t ring, const struct vmt_li
 /* Opens the ring of a thread's switches; 0 as well when the thread has ended meanwhile. */
 int vmt_live_open_thread(struct vmt_live *live, pid_t tid, struct vmt_diag *diag);
 void vmt_live_close_ring(struct vmt_live *live, struct vmt_live_ring *ring);
+
+/* What an event in front of the tracepoints asks for, pid and cpu apart. */
+struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event);
+
+/*
+ * Opens an event of its own into a ring of its own. ring: size, cpu, and with pt an AUX area. The
+ * ring's index, or an error.
+ */
+int vmt_live_open_ring(struct vmt_live *live, size_t event, struct vmt_perf_want want, size_t bytes,
+		       struct vmt_diag *diag);
+
+/*
+ * live_pt.c: Intel PT of a thread (0 as well when it has ended, is no vCPU, or Intel PT is of CPUs
+ * or not wanted) and of a CPU.
+ */
+int vmt_live_open_pt_thread(struct vmt_live *live, const struct vmt_domains *domains,
+			    const struct vmt_thread *thread, struct vmt_diag *diag);
+int vmt_live_open_pt_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag);
+int vmt_live_map_pt(struct vmt_live *live, struct vmt_live_ring *ring, struct vmt_diag *diag);
+void vmt_live_unmap_pt(struct vmt_live *live, struct vmt_live_ring *ring);
+void vmt_live_size_pt(struct vmt_live *live, const struct vmt_live_setup *setup);
+/* Empties a ring of Intel PT and lets the trace go on where the kernel stopped it. */
+int vmt_live_drain_pt(struct vmt_live *live, struct vmt_live_ring *ring,
+		      struct vmt_capture_counts *counts, uint64_t head, struct vmt_diag *diag);
 
 /* Writes an ATTR item for each event that got new ids. */
 int vmt_live_write_attrs(struct vmt_live *live, struct vmt_diag *diag);

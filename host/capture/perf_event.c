@@ -61,9 +61,9 @@ static int system_open(struct perf_event_attr *attr, pid_t pid, int cpu, int gro
 	return fd;
 }
 
-static void *system_map(size_t len, int fd)
+static void *system_map(size_t len, int prot, int fd, size_t offset)
 {
-	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return mmap(NULL, len, prot, MAP_SHARED, fd, (off_t)offset);
 }
 
 static int system_control(int fd, unsigned long request, uintptr_t argument)
@@ -84,17 +84,22 @@ static void fill_attr(const struct vmt_perf_want *want, struct perf_event_attr *
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->size = PERF_ATTR_SIZE_VER5; /* 112 bytes: known to every kernel since 4.1 */
-	attr->type = want->dummy ? PERF_TYPE_SOFTWARE : PERF_TYPE_TRACEPOINT;
+	attr->type = want->pmu_type ? want->pmu_type
+		     : want->dummy  ? PERF_TYPE_SOFTWARE
+				    : PERF_TYPE_TRACEPOINT;
 	attr->config = want->dummy ? PERF_COUNT_SW_DUMMY : want->config;
 	attr->sample_period = want->dummy ? 0 : 1;
 	attr->sample_type = SAMPLE_TYPE;
 	attr->disabled = 1;
 	attr->sample_id_all = 1;
 	attr->context_switch = want->switches;
-	attr->comm = want->comm;
+	attr->comm = want->comm || want->mappings;
+	attr->mmap = attr->mmap2 = want->mappings;
+	attr->text_poke = want->text_poke;
 	attr->exclude_kernel = want->user_only;
 	attr->watermark = 1;
 	attr->wakeup_watermark = want->watermark;
+	attr->aux_watermark = want->aux_watermark;
 }
 
 struct vmt_ring_attr vmt_perf_ring_attr(const struct vmt_perf_want *want)
@@ -186,6 +191,16 @@ static int perf_error(const char *what, const char *name, int error, struct vmt_
 				       "this kernel does not have the event, or is built without "
 				       "CONFIG_PERF_EVENTS",
 				       "%s of %s", what, name);
+	case EBUSY:
+		return vmt_diag_printf(diag, VMT_E_CAPABILITY, error,
+				       "another program uses Intel PT here (perf record -e "
+				       "intel_pt), or one uses BTS or LBR on a CPU that cannot do "
+				       "both: end it first",
+				       "%s of %s", what, name);
+	case EINVAL:
+		return vmt_diag_printf(diag, VMT_E_CAPABILITY, error,
+				       "this kernel refuses the event's setting", "%s of %s", what,
+				       name);
 	case ENOSYS:
 		return vmt_diag_printf(diag, VMT_E_CAPABILITY, error,
 				       "the kernel is built without CONFIG_PERF_EVENTS, or a "
@@ -201,17 +216,19 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 		  struct vmt_diag *diag)
 {
 	struct perf_event_attr attr;
-	bool counts_lost = true;
+	bool counts_lost = true, pokes = want->text_poke;
 
 	for (int tries = 0;; tries++) {
 		int fd;
 
 		fill_attr(want, &attr);
 		attr.read_format = counts_lost ? READ_FORMAT_LOST : 0;
+		attr.text_poke = pokes;
 		fd = ops->open(&attr, want->pid, want->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd >= 0)
 			return fd;
-		if (errno == EINVAL && counts_lost) { /* a kernel before 6.0 */
+		if (errno == EINVAL && (counts_lost || pokes)) { /* before 6.0, before 5.9 */
+			pokes = pokes && counts_lost;
 			counts_lost = false;
 			continue;
 		}
@@ -220,21 +237,30 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 	}
 }
 
+/* Maps, retried; MAP_FAILED with *error. */
+static void *map_retried(const struct vmt_perf_ops *ops, size_t len, int prot, int fd,
+			 size_t offset, int *error)
+{
+	for (int tries = 0;; tries++) {
+		void *map = ops->map(len, prot, fd, offset);
+
+		if (map != MAP_FAILED)
+			return map;
+		*error = errno;
+		if ((*error != EINTR && *error != EAGAIN) || tries == RETRIES_MAX)
+			return map;
+	}
+}
+
 struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd, size_t data_bytes,
 					  struct vmt_diag *diag)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int error;
+	void *map = map_retried(ops, page + data_bytes, PROT_READ | PROT_WRITE, fd, 0, &error);
 
-	for (int tries = 0;; tries++) {
-		void *map = ops->map(page + data_bytes, fd);
-
-		if (map != MAP_FAILED)
-			return map;
-		error = errno;
-		if ((error != EINTR && error != EAGAIN) || tries == RETRIES_MAX)
-			break;
-	}
+	if (map != MAP_FAILED)
+		return map;
 	if (error == EPERM || error == ENOMEM)
 		vmt_diag_printf(diag, VMT_E_LIMIT, error,
 				"use a smaller --buffer; without CAP_IPC_LOCK rings are bounded by "
@@ -242,6 +268,28 @@ struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd
 				"cannot map a ring of %zu KiB", data_bytes / 1024);
 	else
 		perf_error("mmap", "a perf ring", error, diag);
+	return NULL;
+}
+
+void *vmt_perf_map_aux(const struct vmt_perf_ops *ops, int fd, struct perf_event_mmap_page *page,
+		       size_t data_bytes, size_t aux_bytes, bool overwrite, struct vmt_diag *diag)
+{
+	int error;
+	void *map;
+
+	page->aux_offset = (size_t)sysconf(_SC_PAGESIZE) + data_bytes;
+	page->aux_size = aux_bytes;
+	map = map_retried(ops, aux_bytes, overwrite ? PROT_READ : PROT_READ | PROT_WRITE, fd,
+			  page->aux_offset, &error);
+	if (map != MAP_FAILED)
+		return map;
+	if (error == EPERM || error == ENOMEM)
+		vmt_diag_printf(diag, VMT_E_LIMIT, error,
+				"use a smaller --pt-buffer; without CAP_IPC_LOCK it is bounded by "
+				"RLIMIT_MEMLOCK and the sysctl kernel.perf_event_mlock_kb",
+				"cannot map an Intel PT buffer of %zu KiB", aux_bytes / 1024);
+	else
+		perf_error("mmap", "an Intel PT buffer", error, diag);
 	return NULL;
 }
 

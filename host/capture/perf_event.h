@@ -18,7 +18,7 @@
 struct vmt_perf_ops {
 	int (*open)(struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 		    unsigned long flags);
-	void *(*map)(size_t len, int fd);
+	void *(*map)(size_t len, int prot, int fd, size_t offset); /* shared */
 	int (*unmap)(void *map, size_t len);
 	int (*control)(int fd, unsigned long request, uintptr_t argument);
 	ssize_t (*read)(int fd, void *buffer, size_t size);
@@ -30,14 +30,18 @@ extern const struct vmt_perf_ops vmt_perf_system;
 /* What to open. name stands in errors: "kvm:kvm_exit". */
 struct vmt_perf_want {
 	const char *name;
-	bool dummy;	    /* a software event that never fires, to carry what follows */
-	bool switches;	    /* SWITCH records of the thread */
-	bool comm;	    /* COMM records: the clock's self-sample */
-	bool user_only;	    /* no kernel part: allowed to everyone */
-	uint64_t config;    /* tracepoint: its id */
-	pid_t pid;	    /* -1: every thread, on cpu */
-	int cpu;	    /* -1: every CPU, of pid */
-	uint32_t watermark; /* bytes after which a poller of the ring is woken */
+	bool dummy;		/* a software event that never fires, to carry what follows */
+	bool switches;		/* SWITCH records of the thread */
+	bool comm;		/* COMM records: the clock's self-sample */
+	bool user_only;		/* no kernel part: allowed to everyone */
+	bool mappings;		/* MMAP2 records of code, and COMM */
+	bool text_poke;		/* TEXT_POKE records, where the kernel has them (5.9) */
+	uint32_t pmu_type;	/* of a PMU of its own; 0: a tracepoint, or dummy */
+	uint64_t config;	/* tracepoint: its id; PMU: attr.config */
+	pid_t pid;		/* -1: every thread, on cpu */
+	int cpu;		/* -1: every CPU, of pid */
+	uint32_t watermark;	/* bytes after which a poller of the ring is woken */
+	uint32_t aux_watermark; /* the same of the AUX area, 0: half of it */
 };
 
 /* The attr of these events as it stands in a capture (the same for all tracepoints but config). */
@@ -55,6 +59,14 @@ int vmt_perf_open(const struct vmt_perf_ops *ops, const struct vmt_perf_want *wa
 /* Maps the ring of an event: a control page and 2^n pages of data. NULL with diag. */
 struct perf_event_mmap_page *vmt_perf_map(const struct vmt_perf_ops *ops, int fd, size_t data_bytes,
 					  struct vmt_diag *diag);
+
+/*
+ * Maps the AUX area of an event whose ring is mapped: aux_bytes, 2^n pages. Read-write: the kernel
+ * stops when there is no room and waits for aux_tail. overwrite: read-only, and the kernel goes
+ * round and round. NULL with diag.
+ */
+void *vmt_perf_map_aux(const struct vmt_perf_ops *ops, int fd, struct perf_event_mmap_page *page,
+		       size_t data_bytes, size_t aux_bytes, bool overwrite, struct vmt_diag *diag);
 
 /* ioctls, retried on EINTR. Errors as vmt_perf_open. */
 int vmt_perf_filter(const struct vmt_perf_ops *ops, int fd, const char *filter,

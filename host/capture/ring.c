@@ -16,7 +16,8 @@
 #define SAMPLE_BYTES_LEAST 48u
 #define LOST_COUNT	   16u
 #define LOST_SAMPLES_COUNT 8u
-#define RECORD_ROOM	   1024u /* no record that vmtrace asks for is longer */
+#define AUX_BYTES_LEAST	   64u
+#define RECORD_ROOM	   1024u /* few records that vmtrace asks for are longer */
 
 struct span { /* the chunk under construction */
 	uint64_t first_ns, last_ns;
@@ -63,6 +64,10 @@ static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint3
 								       : LOST_SAMPLES_COUNT));
 		counts->overflows++;
 	}
+	if (type == PERF_RECORD_AUX && ring->pt && size >= AUX_BYTES_LEAST)
+		vmt_pt_ring_note(ring->pt, load_word(ring, at + 8), load_word(ring, at + 16),
+				 load_word(ring, at + 24),
+				 load_word(ring, at + size - TRAILER_TIME), &counts->pt);
 	counts->throttles += type == PERF_RECORD_THROTTLE;
 	if (type != PERF_RECORD_SAMPLE && size >= 8 + TRAILER_BYTES)
 		note_time(span, load_word(ring, at + size - TRAILER_TIME));

@@ -9,6 +9,7 @@
 
 #include "decode/base/diag.h"
 #include "decode/store/store.h"
+#include "host/capture/pt_ring.h"
 
 /*
  * One mapped perf ring as its reader sees it. The kernel writes at data_head, this process alone
@@ -20,7 +21,8 @@ struct vmt_capture_ring {
 	const uint8_t *data;
 	size_t data_bytes; /* power of two */
 	uint32_t stream;
-	int32_t cpu; /* -1: the ring of a thread */
+	int32_t cpu;		/* -1: the ring of a thread */
+	struct vmt_pt_ring *pt; /* learns of its AUX records; NULL: the event has no AUX area */
 };
 
 /* Bytes that go into one chunk at most: a big ring is given back to the kernel piece by piece. */
@@ -31,8 +33,9 @@ struct vmt_capture_counts {
 	uint64_t lost;	    /* records, by LOST and LOST_SAMPLES */
 	uint64_t overflows; /* how many LOST records */
 	uint64_t throttles;
-	uint64_t exits;		    /* samples of exit_id */
-	uint64_t unstored;	    /* bytes that the store did not take */
+	uint64_t exits;	   /* samples of exit_id */
+	uint64_t unstored; /* bytes that the store did not take */
+	struct vmt_pt_counts pt;
 	uint64_t first_ns, last_ns; /* least and greatest time seen, 0: none */
 };
 

@@ -63,10 +63,10 @@ struct vmt_cli {
 	bool has_fail_on;
 	enum vmt_severity fail_on;
 	/* verbs' own */
-	const char *backend, *mode, *by, *types, *guest_kallsyms, *to, *caps;
-	bool conceal, event_trace, vm_events_only;
+	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
+	bool conceal, event_trace, vm_events_only, system_wide;
 	bool bill, storms, use_monitor, compress;
-	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
+	uint64_t buffer_bytes, pt_buffer_bytes, keep_ns, limit_bytes, duration_ns;
 	bool has_offset, has_mult, has_frac;
 	int64_t offset;
 	uint64_t mult;

@@ -69,6 +69,8 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 	json_object_set_new(doc, "kept_bytes", number(info->kept_bytes));
 	json_object_set_new(doc, "kept_records", number(info->kept_records));
 	json_object_set_new(doc, "kept_exits", number(info->kept_exits));
+	json_object_set_new(doc, "pt_bytes", number(info->pt_bytes));
+	json_object_set_new(doc, "pt_buffers_full", number(info->pt_truncated));
 	json_object_set_new(doc, "losses_of_unknown_size", number(info->unknown_losses));
 	json_object_set_new(doc, "end_reason", text_or_null(info->end_reason));
 	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
@@ -124,6 +126,10 @@ void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 		vmt_text_safe(file, sizeof(file), where), (unsigned long long)info->kept_exits,
 		(unsigned long long)info->lost_records,
 		info->unknown_losses ? " and more that nobody counted" : "");
+	if (info->pt_bytes)
+		fprintf(out, "  Intel PT: %s, buffers full %llu times\n",
+			vmt_text_bytes(size, sizeof(size), info->pt_bytes),
+			(unsigned long long)info->pt_truncated);
 	if (info->keep_ns)
 		print_kept(out, info);
 	if (info->end_reason[0] && strcmp(info->end_reason, VMT_SESSION_STOPPED) != 0)
@@ -139,6 +145,10 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 			   .pids = cli->pids,
 			   .nr_pids = cli->nr_pids },
 		.backend = cli->backend,
+		.pt_terms = cli->pt_terms,
+		.vm_events_only = cli->vm_events_only,
+		.system_wide = cli->system_wide,
+		.pt_buffer_bytes = cli->pt_buffer_bytes,
 		.output = vmt_is_stdout(cli->output) ? NULL : cli->output,
 		.force = cli->force,
 		.compress = cli->compress,

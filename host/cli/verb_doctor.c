@@ -13,7 +13,8 @@ struct doctor {
 	struct vmt_result result;
 	struct vmt_probe host;
 	struct vmt_domains domains;
-	const struct vmt_check *blocked; /* what blocks kvm tracing, NULL: nothing */
+	uint32_t need;			 /* VMT_NEED_*: what was asked for */
+	const struct vmt_check *blocked; /* what blocks that, NULL: nothing */
 	const char *blocked_where;	 /* "host", or the domain's name */
 	struct vmt_probe domain;	 /* of the domain that is blocked or written */
 	struct vmt_check blocked_copy;
@@ -63,7 +64,7 @@ static int look(struct doctor *doctor)
 		add_libvirt(doctor, &diag);
 		vmt_domains_free(&doctor->domains);
 	}
-	doctor->blocked = vmt_probe_blocked(&doctor->host, VMT_NEED_KVM);
+	doctor->blocked = vmt_probe_blocked(&doctor->host, doctor->need);
 	doctor->blocked_where = "host";
 	return VMT_STATUS_OK;
 }
@@ -111,7 +112,7 @@ static const struct vmt_probe *probe_domain(struct doctor *doctor, size_t i)
 
 	vmt_probe_domain(&doctor->domain, &doctor->domains.items[i]);
 	add_counters(&doctor->domain, &doctor->domains.items[i]);
-	blocked = vmt_probe_blocked(&doctor->domain, VMT_NEED_KVM);
+	blocked = vmt_probe_blocked(&doctor->domain, doctor->need);
 	if (blocked && !doctor->blocked) {
 		doctor->blocked_copy = *blocked;
 		doctor->blocked = &doctor->blocked_copy;
@@ -141,6 +142,11 @@ static void check_lines(const struct vmt_page *page, const struct vmt_check *che
 	}
 }
 
+static const char *asked(const struct doctor *doctor)
+{
+	return doctor->cli->backend ? doctor->cli->backend : "kvm";
+}
+
 static void write_text(struct doctor *doctor)
 {
 	const struct vmt_page *page = &doctor->result.page;
@@ -159,16 +165,17 @@ static void write_text(struct doctor *doctor)
 			check_lines(page, &probe->checks[i], doctor->cli->verbose);
 	}
 	if (doctor->blocked)
-		snprintf(line, sizeof(line), "kvm tracing is blocked: %s (%s)",
+		snprintf(line, sizeof(line), "%s tracing is blocked: %s (%s)", asked(doctor),
 			 doctor->blocked->title,
 			 doctor->blocked_where ? doctor->blocked_where : "process");
 	else
-		snprintf(line, sizeof(line), "kvm tracing is possible");
+		snprintf(line, sizeof(line), "%s tracing is possible", asked(doctor));
 	vmt_page_line(page, VMT_STYLE_HEADING, line);
 }
 
 /* ---- JSON ---- */
-static void checks_json(struct vmt_json *json, const char *name, const struct vmt_probe *probe)
+static void checks_json(struct vmt_json *json, const char *name, const struct vmt_probe *probe,
+			uint32_t need)
 {
 	vmt_json_open(json, name, '[');
 	for (size_t i = 0; i < probe->count; i++) {
@@ -178,7 +185,7 @@ static void checks_json(struct vmt_json *json, const char *name, const struct vm
 		vmt_json_text(json, "id", check->id);
 		vmt_json_text(json, "title", check->title);
 		vmt_json_text(json, "status", vmt_check_status_name(check->status));
-		vmt_json_bool(json, "needed", true, check->needs & VMT_NEED_KVM);
+		vmt_json_bool(json, "needed", true, check->needs & need);
 		vmt_json_text(json, "cause", check->cause[0] ? check->cause : NULL);
 		vmt_json_text(json, "cure", check->cure[0] ? check->cure : NULL);
 		vmt_json_close(json, '}');
@@ -192,7 +199,7 @@ static void write_json(struct doctor *doctor)
 
 	vmt_json_open(json, NULL, '{');
 	vmt_json_text(json, "schema", "vmtrace-doctor/1");
-	checks_json(json, "host", &doctor->host);
+	checks_json(json, "host", &doctor->host, doctor->need);
 	vmt_json_open(json, "domains", '[');
 	for (size_t d = 0; d < doctor->domains.count; d++) {
 		const struct vmt_domain *domain = &doctor->domains.items[d];
@@ -200,18 +207,23 @@ static void write_json(struct doctor *doctor)
 		vmt_json_open(json, NULL, '{');
 		vmt_json_text(json, "name", domain->name);
 		vmt_json_signed(json, "pid", domain->pid > 0, domain->pid);
-		checks_json(json, "checks", probe_domain(doctor, d));
+		checks_json(json, "checks", probe_domain(doctor, d), doctor->need);
 		vmt_json_close(json, '}');
 	}
 	vmt_json_close(json, ']');
-	vmt_json_bool(json, "kvm_traceable", true, !doctor->blocked);
+	vmt_json_bool(json, "kvm_traceable", true,
+		      !(doctor->need == VMT_NEED_KVM
+				? doctor->blocked
+				: vmt_probe_blocked(&doctor->host, VMT_NEED_KVM)));
+	vmt_json_bool(json, "traceable", true, !doctor->blocked);
 	vmt_json_text(json, "blocked_by", doctor->blocked ? doctor->blocked->id : NULL);
 	vmt_json_close(json, '}');
 	vmt_out_char(doctor->result.out, '\n');
 }
 
 /* ---- CSV ---- */
-static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_probe *probe)
+static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_probe *probe,
+		       uint32_t need)
 {
 	for (size_t i = 0; i < probe->count; i++) {
 		const struct vmt_check *check = &probe->checks[i];
@@ -220,7 +232,7 @@ static void checks_csv(struct vmt_out *out, const char *where, const struct vmt_
 		vmt_csv_text(&csv, where);
 		vmt_csv_text(&csv, check->id);
 		vmt_csv_text(&csv, vmt_check_status_name(check->status));
-		vmt_csv_number(&csv, true, (check->needs & VMT_NEED_KVM) != 0);
+		vmt_csv_number(&csv, true, (check->needs & need) != 0);
 		vmt_csv_text(&csv, check->cause);
 		vmt_csv_text(&csv, check->cure);
 		vmt_csv_end(&csv);
@@ -232,10 +244,10 @@ static void write_csv(struct doctor *doctor)
 	char buf[32];
 
 	vmt_out_str(doctor->result.out, "where,id,status,needed,cause,cure\n");
-	checks_csv(doctor->result.out, "host", &doctor->host);
+	checks_csv(doctor->result.out, "host", &doctor->host, doctor->need);
 	for (size_t d = 0; d < doctor->domains.count; d++)
 		checks_csv(doctor->result.out, name_of(&doctor->domains.items[d], buf, sizeof(buf)),
-			   probe_domain(doctor, d));
+			   probe_domain(doctor, d), doctor->need);
 }
 
 static void write_all(struct doctor *doctor)
@@ -253,11 +265,43 @@ static void write_all(struct doctor *doctor)
 	}
 }
 
+/* A list of backends as start takes it, without replay:FILE. */
+static bool read_need(const char *backend, uint32_t *need)
+{
+	static const struct {
+		const char *name;
+		uint32_t need;
+	} rows[] = {
+		{ "auto", VMT_NEED_KVM | VMT_NEED_SCHED },
+		{ "kvm", VMT_NEED_KVM },
+		{ "sched", VMT_NEED_SCHED },
+		{ "pt", VMT_NEED_PT },
+	};
+
+	*need = backend ? 0 : VMT_NEED_KVM;
+	for (const char *at = backend; at && *at;) {
+		size_t len = strcspn(at, ","), i = 0;
+
+		while (i < 4 &&
+		       (strlen(rows[i].name) != len || strncmp(at, rows[i].name, len) != 0))
+			i++;
+		if (i == 4)
+			return false;
+		*need |= rows[i].need;
+		at += len + (at[len] == ',');
+	}
+	return *need != 0;
+}
+
 int vmt_verb_doctor(struct vmt_cli *cli)
 {
 	struct doctor doctor = { .cli = cli };
-	int status = look(&doctor);
+	int status;
 
+	if (!read_need(cli->backend, &doctor.need))
+		return vmt_cli_usage(cli, "--backend is a list of kvm, sched and pt, or auto",
+				     "vmtrace doctor --backend kvm,pt");
+	status = look(&doctor);
 	if (!status) {
 		status = vmt_result_open(&doctor.result, cli);
 		if (!status) {

@@ -22,6 +22,10 @@ static void print_text(const struct vmt_session_info *info)
 	       seconds > 0 ? (double)info->exits / seconds : 0.0,
 	       (unsigned long long)info->lost_records,
 	       info->unknown_losses ? " and more that nobody counted" : "");
+	if (info->pt_bytes)
+		printf("  trace    %s of Intel PT, buffers full %llu times\n",
+		       vmt_text_bytes(size, sizeof(size), info->pt_bytes),
+		       (unsigned long long)info->pt_truncated);
 	if (info->keep_ns)
 		printf("  kept     about the newest %g s (--keep): %llu records, %llu exits\n",
 		       (double)info->keep_ns / 1e9, (unsigned long long)info->kept_records,
@@ -74,15 +78,17 @@ static void put_csv_text(const char *text)
 
 static void print_csv(const struct vmt_session_info *list, size_t count)
 {
-	puts("session,state,domains,file,elapsed_ns,file_bytes,records,exits,records_lost");
+	puts("session,state,domains,file,elapsed_ns,file_bytes,records,exits,records_lost,pt_"
+	     "bytes");
 	for (size_t i = 0; i < count; i++) {
 		printf("%s,%s,", list[i].id, list[i].state);
 		put_csv_text(list[i].domains);
 		putchar(',');
 		put_csv_text(list[i].file);
-		printf(",%llu,%llu,%llu,%llu,%llu\n", (unsigned long long)list[i].elapsed_ns,
+		printf(",%llu,%llu,%llu,%llu,%llu,%llu\n", (unsigned long long)list[i].elapsed_ns,
 		       (unsigned long long)list[i].file_bytes, (unsigned long long)list[i].records,
-		       (unsigned long long)list[i].exits, (unsigned long long)list[i].lost_records);
+		       (unsigned long long)list[i].exits, (unsigned long long)list[i].lost_records,
+		       (unsigned long long)list[i].pt_bytes);
 	}
 }
 

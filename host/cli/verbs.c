@@ -4,16 +4,18 @@
 
 #include "host/cli/options.h"
 
-#define BARE_PT	  "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
-#define RECORDING "backend buffer keep limit compress duration"
+#define BARE_PT "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
+#define RECORDING                                                                                  \
+	"backend buffer pt-buffer pt-terms system-wide vm-events-only keep limit compress "        \
+	"duration"
 
 static const struct vmt_verb_row rows[] = {
 	{ "list", "", "domains, their vCPU threads, TSC and what can be traced", "monitor", NULL,
 	  vmt_verb_list, 0, 0, false, false,
 	  "vmtrace list --all\nvmtrace list --format json | jq '.domains[].name'" },
 	{ "doctor", "", "what this host and a domain allow: a line a check, with cause and cure",
-	  "", NULL, vmt_verb_doctor, 0, 0, false, false,
-	  "vmtrace doctor\nvmtrace doctor -d web01" },
+	  "backend", NULL, vmt_verb_doctor, 0, 0, false, false,
+	  "vmtrace doctor\nvmtrace doctor -d web01\nvmtrace doctor --backend kvm,pt" },
 	{ "start", "", "start a capture in the background", RECORDING, NULL, vmt_verb_start, 0, 0,
 	  false, false,
 	  "vmtrace start --domain web01\nvmtrace start -d web01 --keep 30s\nvmtrace start --pid "

@@ -2,6 +2,7 @@
 #ifndef VMT_PROBE_CHECK_H
 #define VMT_PROBE_CHECK_H
 
+#include "host/capture/pt_pmu.h"
 #include "host/probe/probe.h"
 
 /* What the checks of a host share, read once. */
@@ -12,7 +13,10 @@ struct vmt_probe_facts {
 	uint64_t caps;	   /* CapEff */
 	char tracefs[256]; /* "" when it is mounted nowhere */
 	char debugfs[256]; /* the same */
-	int counters_err;  /* reading a 0644 statistic of debugfs/kvm: 0 or -errno */
+	bool has_pt;	   /* pmu is filled */
+	int pt_error;	   /* else: of vmt_pt_pmu_read */
+	struct vmt_pt_pmu pmu;
+	int counters_err; /* reading a 0644 statistic of debugfs/kvm: 0 or -errno */
 };
 
 /* Linux capabilities (linux/capability.h). */
@@ -42,10 +46,14 @@ __attribute__((format(printf, 4, 5))) void vmt_check_set(struct vmt_check *check
 							 const char *cure, const char *format, ...);
 
 /* check_cpu.c: the machine */
-vmt_check_fn vmt_check_kernel, vmt_check_cpu, vmt_check_tsc, vmt_check_perf_clock, vmt_check_pt;
+vmt_check_fn vmt_check_kernel, vmt_check_cpu, vmt_check_tsc, vmt_check_perf_clock;
 /* check_kvm.c: KVM and where it shows itself */
 vmt_check_fn vmt_check_kvm, vmt_check_dev_kvm, vmt_check_tracefs, vmt_check_tracepoints,
 	vmt_check_debugfs;
+/* check_pt.c: Intel PT */
+vmt_check_fn vmt_check_pt, vmt_check_pt_vmx, vmt_check_pt_mode, vmt_check_pt_free,
+	vmt_check_pt_pause, vmt_check_pt_filter, vmt_check_pt_lbr, vmt_check_pt_hybrid,
+	vmt_check_pt_memory;
 /* check_rights.c: what this process may do */
 vmt_check_fn vmt_check_perf_rights, vmt_check_capabilities, vmt_check_lockdown, vmt_check_memlock,
 	vmt_check_open_files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Checks of the machine: kernel, CPU, clocks, Intel PT. */
+/* Checks of the machine: kernel, CPU, clocks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,23 +130,4 @@ void vmt_check_perf_clock(struct vmt_check *check, const struct vmt_probe_facts 
 			      "the scheduler's clock is not the TSC here (a virtual machine with "
 			      "kvmclock, or an unstable TSC): times are in ns only",
 			      "not convertible to host TSC (cap_user_time_zero is 0)");
-}
-
-void vmt_check_pt(struct vmt_check *check, const struct vmt_probe_facts *facts)
-{
-	const char *sys = vmt_hostfs_sys(facts->fs);
-	uint64_t type, mode = 0;
-	int err = vmt_hostfs_u64(&type, "%s/bus/event_source/devices/intel_pt/type", sys);
-
-	if (err == -ENOENT) {
-		vmt_check_set(check, VMT_CHECK_ABSENT, NULL,
-			      "this CPU or kernel has none (no intel_pt PMU)");
-		return;
-	}
-	if (err)
-		return;
-	/* An absent parameter is 0: system mode, which cannot be switched. */
-	vmt_hostfs_u64(&mode, "%s/module/kvm_intel/parameters/pt_mode", sys);
-	vmt_check_set(check, VMT_CHECK_OK, NULL, "present, kvm_intel in %s mode",
-		      mode ? "host-guest" : "system");
 }

@@ -139,15 +139,17 @@ static void check_agent(struct vmt_check *check, const struct domain_facts *fact
 			      "no channel for the guest agent");
 }
 
+#define NEED_ALL (VMT_NEED_KVM | VMT_NEED_SCHED | VMT_NEED_PT)
+
 static const struct {
 	const char *id, *title;
 	uint32_t needs;
 	domain_check_fn *run;
 } rows[] = {
-	{ "state", "state", VMT_NEED_KVM | VMT_NEED_SCHED, check_state },
-	{ "type", "virtual machine", VMT_NEED_KVM, check_type },
-	{ "process", "process", VMT_NEED_KVM | VMT_NEED_SCHED, check_process },
-	{ "vcpus", "vCPU threads", VMT_NEED_KVM | VMT_NEED_SCHED, check_vcpus },
+	{ "state", "state", NEED_ALL, check_state },
+	{ "type", "virtual machine", VMT_NEED_KVM | VMT_NEED_PT, check_type },
+	{ "process", "process", NEED_ALL, check_process },
+	{ "vcpus", "vCPU threads", NEED_ALL, check_vcpus },
 	{ "guest-tsc", "guest TSC", VMT_NEED_NONE, check_guest_tsc },
 	{ "guest-clock", "guest clock", VMT_NEED_NONE, check_guest_clock },
 	{ "agent", "guest agent", VMT_NEED_NONE, check_agent },

@@ -16,15 +16,29 @@ static const struct vmt_check_row rows[] = {
 	{ "dev-kvm", "/dev/kvm", VMT_NEED_NONE, vmt_check_dev_kvm },
 	{ "tracefs", "tracefs", VMT_NEED_KVM | VMT_NEED_SCHED, vmt_check_tracefs },
 	{ "tracepoints", "kvm tracepoints", VMT_NEED_KVM, vmt_check_tracepoints },
-	{ "perf-rights", "right to trace", VMT_NEED_KVM | VMT_NEED_SCHED, vmt_check_perf_rights },
+	{ "perf-rights", "right to trace", VMT_NEED_KVM | VMT_NEED_SCHED | VMT_NEED_PT,
+	  vmt_check_perf_rights },
 	{ "capabilities", "capabilities", VMT_NEED_NONE, vmt_check_capabilities },
-	{ "lockdown", "kernel lockdown", VMT_NEED_KVM | VMT_NEED_SCHED, vmt_check_lockdown },
+	{ "lockdown", "kernel lockdown", VMT_NEED_KVM | VMT_NEED_SCHED | VMT_NEED_PT,
+	  vmt_check_lockdown },
 	{ "memlock", "locked memory", VMT_NEED_NONE, vmt_check_memlock },
 	{ "open-files", "open files", VMT_NEED_NONE, vmt_check_open_files },
 	{ "debugfs", "debugfs", VMT_NEED_NONE, vmt_check_debugfs },
 	{ "tsc", "host TSC", VMT_NEED_NONE, vmt_check_tsc },
 	{ "perf-clock", "perf clock", VMT_NEED_NONE, vmt_check_perf_clock },
-	{ "intel-pt", "Intel PT", VMT_NEED_NONE, vmt_check_pt },
+	{ "intel-pt", "Intel PT", VMT_NEED_PT, vmt_check_pt },
+};
+
+/* Where the PMU intel_pt is there. */
+static const struct vmt_check_row pt_rows[] = {
+	{ "pt-vmx", "PT under VMX", VMT_NEED_PT, vmt_check_pt_vmx },
+	{ "pt-mode", "PT mode of KVM", VMT_NEED_PT, vmt_check_pt_mode },
+	{ "pt-free", "PT in use", VMT_NEED_PT, vmt_check_pt_free },
+	{ "pt-pause", "PT pause, resume", VMT_NEED_NONE, vmt_check_pt_pause },
+	{ "pt-filter", "PT filters", VMT_NEED_NONE, vmt_check_pt_filter },
+	{ "pt-lbr", "BTS and LBR", VMT_NEED_NONE, vmt_check_pt_lbr },
+	{ "pt-hybrid", "CPUs for PT", VMT_NEED_NONE, vmt_check_pt_hybrid },
+	{ "pt-memory", "memory for PT", VMT_NEED_NONE, vmt_check_pt_memory },
 };
 
 static const char *const status_names[] = { "ok", "warn", "blocked", "unknown", "absent" };
@@ -75,6 +89,20 @@ static void find_tracefs(struct vmt_probe_facts *facts)
 		facts->tracefs[0] = '\0';
 }
 
+static void run_rows(struct vmt_probe *out, const struct vmt_check_row *row, size_t nr,
+		     const struct vmt_probe_facts *facts)
+{
+	for (size_t i = 0; i < nr && out->count < VMT_PROBE_MAX; i++) {
+		struct vmt_check *check = &out->checks[out->count++];
+
+		check->id = row[i].id;
+		check->title = row[i].title;
+		check->needs = row[i].needs;
+		check->status = VMT_CHECK_UNKNOWN;
+		row[i].run(check, facts);
+	}
+}
+
 void vmt_probe_host(struct vmt_probe *out, const struct vmt_probe_env *env)
 {
 	struct vmt_probe_facts facts = { .env = env, .fs = env ? env->fs : NULL };
@@ -83,26 +111,26 @@ void vmt_probe_host(struct vmt_probe *out, const struct vmt_probe_env *env)
 	memset(out, 0, sizeof(*out));
 	read_caps(&facts);
 	find_tracefs(&facts);
+	facts.pt_error = vmt_pt_pmu_read(&facts.pmu, facts.fs, NULL);
+	facts.has_pt = !facts.pt_error;
 	if (!vmt_hostfs_debugfs(facts.fs, facts.debugfs, sizeof(facts.debugfs)))
 		facts.debugfs[0] = '\0';
 	if (facts.debugfs[0])
 		facts.counters_err = vmt_hostfs_u64(&exits, "%s/kvm/exits", facts.debugfs);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && i < VMT_PROBE_MAX; i++) {
-		struct vmt_check *check = &out->checks[out->count++];
-
-		check->id = rows[i].id;
-		check->title = rows[i].title;
-		check->needs = rows[i].needs;
-		check->status = VMT_CHECK_UNKNOWN;
-		rows[i].run(check, &facts);
-	}
+	run_rows(out, rows, sizeof(rows) / sizeof(rows[0]), &facts);
+	if (facts.has_pt)
+		run_rows(out, pt_rows, sizeof(pt_rows) / sizeof(pt_rows[0]), &facts);
 }
 
 const struct vmt_check *vmt_probe_blocked(const struct vmt_probe *probe, uint32_t need)
 {
 	for (size_t i = 0; i < probe->count; i++) {
-		if (probe->checks[i].status == VMT_CHECK_BLOCKED && (probe->checks[i].needs & need))
-			return &probe->checks[i];
+		const struct vmt_check *check = &probe->checks[i];
+
+		if (check->needs & need &&
+		    (check->status == VMT_CHECK_BLOCKED ||
+		     (check->status == VMT_CHECK_ABSENT && check->needs == VMT_NEED_PT)))
+			return check;
 	}
 	return NULL;
 }

@@ -26,6 +26,7 @@ enum vmt_need {
 	VMT_NEED_NONE = 0,
 	VMT_NEED_KVM = 1u << 0,	  /* tracing kvm tracepoints */
 	VMT_NEED_SCHED = 1u << 1, /* tracing context switches */
+	VMT_NEED_PT = 1u << 2,	  /* Intel PT: what is absent blocks it as well */
 };
 
 struct vmt_check {
@@ -46,6 +47,8 @@ struct vmt_probe {
 struct vmt_probe_env {
 	const struct vmt_hostfs *fs;
 	int (*perf_page)(struct vmt_perf_page *out); /* 0 or -errno */
+	/* Opens an event of PMU type for this thread, and closes it. 0 or -errno. */
+	int (*pt_open)(uint32_t type, bool start_paused);
 };
 
 /* Checks of the host, in the order in which they matter. */

@@ -39,6 +39,8 @@ static const struct member {
 	NUMBER(kept_records),
 	NUMBER(kept_exits),
 	NUMBER(unknown_losses),
+	NUMBER(pt_bytes),
+	NUMBER(pt_truncated),
 };
 
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))

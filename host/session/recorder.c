@@ -90,6 +90,8 @@ void vmt_recorder_update(struct vmt_recorder *r)
 	r->info.exits = stats.exits;
 	r->info.lost_records = stats.lost_records;
 	r->info.unknown_losses = stats.unknown_losses;
+	r->info.pt_bytes = stats.pt_bytes;
+	r->info.pt_truncated = stats.pt_truncated;
 	r->info.kept_bytes = bytes - totals.dropped_bytes;
 	r->info.kept_records = stats.records - totals.dropped_records;
 	r->info.kept_exits = stats.exits - totals.dropped_exits;
@@ -113,10 +115,10 @@ static bool reached_limit(const struct vmt_recorder *r)
 	return !r->options->keep_ns && t.refusal && !strcmp(t.refusal, "size-limit");
 }
 
-static void drain(struct vmt_recorder *r)
+static void drain(struct vmt_recorder *r, int (*take)(struct vmt_capture *, struct vmt_diag *))
 {
 	struct vmt_diag diag = { 0 };
-	int result = vmt_capture_drain(r->capture, &diag);
+	int result = take(r->capture, &diag);
 
 	if (result == 1)
 		end_source(r, r->is_replay ? "the recording is over"
@@ -201,7 +203,7 @@ static void serve(struct vmt_recorder *r, size_t index)
 		vmt_recorder_end(r, "%s", VMT_SESSION_STOPPED);
 		return;
 	case VMT_CONTROL_FLUSH:
-		drain(r);
+		drain(r, vmt_capture_flush);
 		vmt_recorder_update(r);
 		vmt_control_answer(fd, &r->info);
 		break;
@@ -220,7 +222,7 @@ static void tick(struct vmt_recorder *r, const struct vmt_recorder_run *run)
 {
 	uint64_t now = vmt_io_monotonic_ns();
 
-	drain(r);
+	drain(r, vmt_capture_drain);
 	watch_domains(r);
 	vmt_recorder_update(r);
 	if (run->live)
@@ -276,7 +278,7 @@ static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, i
 			tick(r, run);
 		break;
 	case SOURCE_CAPTURE:
-		drain(r);
+		drain(r, vmt_capture_drain);
 		break;
 	case SOURCE_CONTROL:
 		add_connection(r, epoll);

@@ -248,16 +248,34 @@ static char *base_document(const struct vmt_recorder *r)
 	return text;
 }
 
+/* What Intel PT had to be set up without. */
+static void note_setup(struct vmt_recorder *r)
+{
+	const char *note = r->capture ? vmt_capture_note(r->capture) : NULL;
+	struct vmt_diag diag = { 0 };
+
+	if (!note)
+		return;
+	vmt_diag_set(&diag, VMT_E_UNSUPPORTED, note, "");
+	vmt_recorder_note(r, &diag);
+}
+
 static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 {
 	char *json = base_document(r);
 	struct vmt_capture_options options = { .backend = r->options->backend,
 					       .buffer_bytes = r->options->buffer_bytes,
+					       .pt_buffer_bytes = r->options->pt_buffer_bytes,
+					       .pt_terms = r->options->pt_terms,
+					       .vm_events_only = r->options->vm_events_only,
+					       .system_wide = r->options->system_wide,
+					       .pt_overwrite = r->options->keep_ns != 0,
 					       .session_json = json };
 	int err = json ? vmt_capture_open(&r->capture, &options, &r->domains, r->store, diag)
 		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
 
 	free(json);
+	note_setup(r);
 	r->start_monotonic_ns = vmt_io_monotonic_ns();
 	r->head_bytes = vmt_store_totals(r->store).file_bytes;
 	return err;

@@ -16,8 +16,11 @@
  */
 struct vmt_session_options {
 	struct vmt_domain_query query;
-	const char *backend; /* auto, kvm,sched, replay:FILE */
-	const char *output;  /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
+	const char *backend;  /* auto, a list of kvm,sched,pt, replay:FILE */
+	const char *pt_terms; /* these of struct vmt_capture_options */
+	bool vm_events_only, system_wide;
+	uint64_t pt_buffer_bytes;
+	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
 	bool force, compress;
 	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
 };
@@ -35,6 +38,8 @@ struct vmt_session_info {
 	uint64_t keep_ns;	   /* 0: all is kept */
 	/* What is left of file_bytes, records and exits: less than these with keep_ns only. */
 	uint64_t kept_bytes, kept_records, kept_exits;
+	uint64_t pt_bytes;	 /* of Intel PT, all ever recorded */
+	uint64_t pt_truncated;	 /* how often a buffer of Intel PT was full */
 	uint64_t unknown_losses; /* losses whose size nobody knows: not in lost_records */
 	char backend[64];
 	char end_reason[128]; /* why it ended, "" while it runs */

@@ -116,7 +116,7 @@ build_perf_pt() {
     mkdir -p "$work/perf-pt/linux"
     tar -xJf "$tar" -C "$work/perf-pt" --strip-components=1 --wildcards "*/$folder/intel-pt-pkt-decoder.*" ||
         { fail "unpacking $tar"; return 0; }
-    echo '#define fallthrough __attribute__((fallthrough))' >"$work/perf-pt/linux/compiler.h"
+    echo '#define __fallthrough __attribute__((fallthrough))' >"$work/perf-pt/linux/compiler.h"
     "${CC:-gcc}" -O2 -w -D_GNU_SOURCE -shared -fPIC -I"$work/perf-pt" -I"$work/perf-pt/$folder" -I"$top" \
         "$work/perf-pt/$folder/intel-pt-pkt-decoder.c" tests/bench/perf_peer.c -o "$work/perf_peer.so" ||
         { fail "building perf's PT decoder"; return 0; }
@@ -143,6 +143,10 @@ programs() {
         [ "${b##*/}" = bench_flow ] && awk -F'flow, |: | M instructions/s, libipt blocks | M/s |ratio ' '/^flow, / {name = $2}
             /vmtrace .*libipt/ {sub(/.*vmtrace /, "", $1)
                 printf "| instruction flow, %s | %s M/s | %s M/s | %s |\n", name, $1, $2, $4}' "$work/out" >>"$table"
+        # pt_drain DIR: N CPU s, memcpy + hash + write N CPU s, ratio N, …
+        [ "${b##*/}" = bench_pt_drain ] && awk '$6 == "memcpy" {
+            printf "| Intel PT area to .vmt in %s against memcpy, hash, write | %s CPU s | %s CPU s | %s |\n",
+                substr($2, 1, length($2) - 1), $3, $11, substr($15, 1, length($15) - 1)}' "$work/out" >>"$table"
         # insn: own N M/s Zydis N M/s ratio N
         [ "${b##*/}" = bench_insn ] && awk '$2 == "own" && $5 == "Zydis" {
             printf "| x86 instructions, length and class, against Zydis | %s M/s | %s M/s | %s |\n", $3, $6, $9}' \

@@ -87,6 +87,16 @@ run 5 doctor -c "$uri" -d web01 --format json && json '.domains[0].name == "web0
 ok $? "doctor -d: a test domain cannot be traced, exit status 5"
 run 5 doctor -c "$uri" -d web01 --format csv && has '^where,id,status' && has '^web01,type,blocked,1,'
 ok $? "doctor as CSV"
+if [ -e /sys/bus/event_source/devices/intel_pt ]; then
+    "$VMTRACE" doctor -c "$uri" --backend kvm,pt --format json >"$W/out" 2>"$W/err"
+    json '[.host[].id] | index("pt-vmx") != null and index("pt-free") != null'
+else
+    run 5 doctor -c "$uri" --backend pt --format json && json '.blocked_by != null and (.traceable | not)' &&
+        run 5 doctor -c "$uri" --backend pt && has '^pt tracing is blocked: '
+fi
+ok $? "doctor --backend pt: what blocks Intel PT"
+run 2 doctor -c "$uri" --backend kvm,nope && has 'a list of kvm, sched and pt' err
+ok $? "doctor --backend: an unknown name, exit status 2"
 run 3 doctor -c "$uri" -d nope && has "no domain 'nope'" err
 ok $? "doctor -d: a missing domain, exit status 3"
 echo "1..$n"

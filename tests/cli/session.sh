@@ -43,7 +43,7 @@ run "start: no domain is named" 2 'no domain is named' start
 run "start: unknown domain" 3 "web99" start -d web99 --backend "$replay"
 run "start: to standard output" 2 'vmtrace record -o -' start -d web01 --backend "$replay" -o -
 run "start: unknown backend" 2 "unknown backend 'x'" start -d web01 --backend x
-run "start: a backend that is not here" 5 'no backend pt' start -d web01 --backend pt
+run "start: a backend that is not here" 5 'no backend pmu' start -d web01 --backend pmu
 if [ -d /sys/kernel/tracing/events/kvm ] || [ -d /sys/kernel/debug/tracing/events/kvm ]; then
     run "start: a domain without a process" 5 "start --backend replay:FILE" start -d web01
     run "start: no such process" 3 'name the process id of a running QEMU' start --pid 999999999
@@ -51,6 +51,7 @@ fi
 run "start: no such recording" 1 'No such file' start -d web01 --backend replay:nothing.vmt
 echo garbage >garbage
 cp recorded.vmt old.vmt
+run "start: options of Intel PT alone" 2 'add --backend kvm,pt' start -d web01 --backend "$replay" --system-wide -o pt.vmt
 run "record: what is no recording" 6 'no .vmt file' record --backend "replay:$work/garbage" -o new.vmt
 [ ! -e new.vmt ]
 ok "a capture that did not come up leaves no file"

@@ -172,8 +172,7 @@ static void an_error_names_its_line(void **state)
 		{ "raw 1\n", 1, "raw: no byte of two hex digits: 1" },
 		{ "psb\ncut 17\n", 2, "17 is above 0x10" },
 		{ "psb\ncut 1\npad\n", 3, "nothing can follow a cut" },
-		{ "psb\n--- notes\n", 2,
-		  "no section of expected text, or a second time" },
+		{ "psb\n--- notes\n", 2, "no section of expected text, or a second time" },
 		{ "cpu 6/55\n", 1, "cpu: not FAMILY/0xMODEL/STEPPING" },
 	};
 

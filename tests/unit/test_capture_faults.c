@@ -72,10 +72,12 @@ static int fake_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group
 	return fd;
 }
 
-static void *fake_map(size_t len, int fd)
+static void *fake_map(size_t len, int prot, int fd, size_t offset)
 {
 	void *map;
 
+	(void)offset;
+	(void)prot;
 	(void)fd;
 	if (fails())
 		return MAP_FAILED;
@@ -224,7 +226,8 @@ static int open_capture(struct vmt_capture **capture, struct vmt_store_writer *s
 
 	*capture = NULL;
 	fake.calls = 0;
-	return vmt_capture_open_with(capture, &options, &domains, store, &fake_ops, top, diag);
+	return vmt_capture_open_with(capture, &options, &domains, store, &fake_ops, top, NULL,
+				     diag);
 }
 
 /* ---- tests ---- */
@@ -484,7 +487,7 @@ static void test_backend_names(void **state)
 	(void)state;
 	assert_int_equal(vmt_capture_prepare("kvm,sheds", &diag), VMT_E_USAGE);
 	assert_non_null(strstr(diag.what, "sheds"));
-	assert_int_equal(vmt_capture_prepare("pt", NULL), VMT_E_CAPABILITY);
+	assert_int_equal(vmt_capture_prepare("pmu", NULL), VMT_E_CAPABILITY);
 	assert_int_equal(vmt_capture_prepare("", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:", NULL), VMT_E_USAGE);
 	assert_int_equal(vmt_capture_prepare("replay:x.vmt", NULL), 0);

@@ -88,7 +88,8 @@ static void a_good_host(void **state)
 	expect(&probe, "debugfs", VMT_CHECK_OK, "/debug");
 	expect(&probe, "tsc", VMT_CHECK_OK, "clocksource tsc");
 	expect(&probe, "perf-clock", VMT_CHECK_OK, "2000.000 MHz");
-	expect(&probe, "intel-pt", VMT_CHECK_OK, "system mode");
+	expect(&probe, "intel-pt", VMT_CHECK_OK, "ToPA buffers");
+	expect(&probe, "pt-mode", VMT_CHECK_OK, "system");
 	assert_null(vmt_probe_blocked(&probe, VMT_NEED_KVM | VMT_NEED_SCHED));
 	vmt_tree_remove(&tree);
 }

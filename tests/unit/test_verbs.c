@@ -267,7 +267,7 @@ static void decode_balances(void **state)
 	assert_non_null(strstr(text, "kvm_exit exit_reason=30 guest_rip=0xffffffff81012345"));
 	free(text);
 	cli.args[0] = "pt";
-	assert_int_equal(status_of(vmt_verb_decode, &cli), VMT_STATUS_USAGE);
+	assert_int_equal(status_of(vmt_verb_decode, &cli), VMT_STATUS_FAILURE);
 }
 
 static void statuses(void **state)
