@@ -111,7 +111,7 @@ static void take_truth(struct recording *r, const struct ptcpu_record *t)
 					      .reason = v[3],
 					      .qualification = v[4],
 					      .vector = v[5] & 0xff,
-					      .has_vector = v[5] >> 31 & 1,
+					      .has_vector = (v[3] & 0xffff) <= 1 && v[5] >> 31 & 1,
 					      .rip = v[6],
 					      .cr3 = v[7] };
 

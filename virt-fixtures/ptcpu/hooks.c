@@ -221,7 +221,8 @@ static void vm_exit(unsigned int id, uint32_t reason, uint64_t qualification)
 	p->transition = TRANSITION_EXIT;
 	p->exit_reason = reason;
 	p->exit_qualification = qualification;
-	p->exit_interruption = bochs.vmread32(p->cpu, VMCS_EXIT_INTERRUPTION);
+	p->exit_interruption = /* of another exit, where this one has none */
+		(reason & 0xffff) <= 1 ? bochs.vmread32(p->cpu, VMCS_EXIT_INTERRUPTION) : 0;
 	p->host_tsc = bochs.get_tsc(p->cpu);
 	p->guest_tsc = bochs.adjust_tsc(p->cpu, p->host_tsc);
 	p->vmcs = bochs_u64(p->cpu, BOCHS_VMCS);

@@ -38,7 +38,8 @@ enum truth_type {
 	 * u guest CR3, u stream offset, u TSC offset, u TSC multiplier (of 48 fraction bits) */
 	TRUTH_ENTRY = 3,
 	/* VM exit: u TSC, u guest TSC, u VMCS, u exit reason (32 bits), u qualification,
-	 * u interruption information, u guest RIP, u guest CR3, u host RIP, u stream offset */
+	 * u interruption information (reasons 0 and 1 only), u guest RIP, u guest CR3, u host RIP,
+	 * u stream offset */
 	TRUTH_EXIT = 4,
 	/* interrupt or exception delivered: u vector, u from, u to, u CR2, u TSC, u NR */
 	TRUTH_EVENT = 5,
