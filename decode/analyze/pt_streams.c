@@ -313,6 +313,7 @@ static bool open_area(struct vmt_pt_streams *s, size_t index)
 		.clock = s->options.clock,
 		.vms = s->options.vms,
 		.nr_vms = s->options.nr_vms,
+		.own_vm = s->options.own_vms ? &s->options.own_vms[index] : NULL,
 		.emit = on_event,
 		.context = a,
 	};
