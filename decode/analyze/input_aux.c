@@ -380,6 +380,7 @@ static int start(struct vmt_input *in, struct vmt_diag *diag)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the processor trace",
 				    "memory is short");
 	o.own_vms = aux->own_vms;
+	o.maps_change = in->has_tsc_writes;
 	aux->streams = vmt_pt_streams_new(&o);
 	aux->fuse = vmt_fuse_new(index->nr_areas, in->who, on_fused, in);
 	if (!aux->streams || !aux->fuse)
@@ -461,15 +462,19 @@ int input_aux_before(struct vmt_input *in, const struct vmt_rec *rec)
 		aux->status = VMT_E_NOMEM;
 		return 1;
 	}
-	if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET)
-		on_tsc_offset(in, rec);
-	if (!aux->streams || aux->status)
+	if (!aux->streams || aux->status) {
+		if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET)
+			on_tsc_offset(in, rec);
 		return rec->kind == VMT_REC_ITRACE_START || rec->kind == VMT_REC_AUX_LOST;
+	}
 	if (in->has_clock)
 		aux->status = vmt_pt_streams_pull(aux->streams, rec->time_ns + PULL_NS, vmt_fuse_pt,
 						  aux->fuse, &in->aux_diag);
 	area = area_of(aux, rec->cpu != UINT32_MAX, rec->cpu, rec->tid);
 	switch (rec->kind) {
+	case VMT_REC_KVM_WRITE_TSC_OFFSET: /* what was before it has been read with the old one */
+		on_tsc_offset(in, rec);
+		return 0;
 	case VMT_REC_KVM_EXIT:
 		on_kvm_exit(in, area, rec);
 		if (rec->flags & VMT_REC_HAS_VCPU)
