@@ -123,8 +123,8 @@ static void send_alone(struct vmt_fuse *f, struct fuse_slot *s)
 	struct vmt_event *e = &s->event;
 	uint32_t before = 0;
 
-	if (f->active && is_join_event(e) && !(e->has & VMT_HAS_TIME)) {
-		f->counts.untimed++;
+	if ((f->active || f->expects) && is_join_event(e) && !(e->has & VMT_HAS_TIME)) {
+		f->counts.untimed += e->type == VMT_EVENT_EXIT;
 		return;
 	}
 	if (f->has_first && e->type == VMT_EVENT_EXIT &&
@@ -240,6 +240,13 @@ static void settle_unsure(struct vmt_fuse *f, struct fuse_lane *l, const struct 
 	l->seen = true;
 }
 
+/* An exit or entry somewhere behind the last event with a time: any kvm_exit may be its own. */
+static void doubt(struct fuse_lane *l)
+{
+	l->unsure = 0;
+	l->lossy_until_ns = UINT64_MAX; /* the next event with a time bounds it */
+}
+
 void vmt_fuse_pt(void *context, size_t area, const struct vmt_event *event, struct vmt_pt_span span)
 {
 	struct vmt_fuse *f = context;
@@ -250,6 +257,8 @@ void vmt_fuse_pt(void *context, size_t area, const struct vmt_event *event, stru
 	*s = (struct fuse_slot){ .event = *event, .span = span, .area = (uint32_t)area };
 	if (event->has & VMT_HAS_TIME)
 		settle_unsure(f, l, event, span);
+	else if (is_join_event(event))
+		doubt(l);
 	if (is_join_event(event) && event->has & VMT_HAS_TIME) {
 		if (l->last)
 			fuse_slot_at(f, l->last)->next = number;

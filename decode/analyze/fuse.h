@@ -27,7 +27,9 @@ struct vmt_fuse_counts {
 	uint64_t only_kvm;	  /* kvm_exits without a PT exit, while PT covered their CPU */
 	uint64_t disagree_reason; /* of joined: Event Trace and kvm_exit tell another reason */
 	uint64_t disagree_rip;
-	uint64_t untimed; /* PT entries and exits that have no time to join by: left out */
+	/* PT exits that have no time to join by: left out, as their entries are. A kvm_exit is in
+	 * only_kvm only where no such exit can be its own. */
+	uint64_t untimed;
 };
 
 struct vmt_fuse;

@@ -15,7 +15,8 @@ static bool agrees(const struct vmt_event *pt, const struct vmt_fuse_exit *kvm)
 }
 
 /* The PT exit that a kvm_exit belongs to: the first one that its time allows and that agrees, else
- * the first one that its time allows; where packets are missing, only one that agrees. */
+ * the first one that its time allows; where packets are missing, or PT exits have no time, only one
+ * that agrees. */
 static uint64_t find_exit(const struct vmt_fuse *f, const struct fuse_lane *l,
 			  const struct vmt_fuse_exit *kvm)
 {

@@ -172,6 +172,7 @@ static int take_format(struct vmt_input *in, const struct vmt_item *item, struct
 		return 0; /* its records will be counted as not decoded */
 	if (!strcmp(format.name, "sched_switch"))
 		has_switches(in);
+	in->has_tsc_writes = in->has_tsc_writes || !strcmp(format.name, "kvm_write_tsc_offset");
 	in->has_kvm_exit = in->has_kvm_exit || !strcmp(format.name, "kvm_exit");
 	if (vmt_catalog_add(in->catalog, &format) == VMT_E_NOMEM)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the capture",

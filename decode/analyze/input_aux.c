@@ -34,6 +34,13 @@ struct tsc_map {
 	struct vmx_tsc_map map;
 };
 
+/* Whose an area is that a thread has for itself. */
+struct own_vm {
+	bool known;
+	uint64_t owner;
+	uint32_t vcpu;
+};
+
 struct input_aux {
 	struct vmt_pt_streams *streams; /* NULL: no Intel PT, or not yet */
 	struct vmt_fuse *fuse;
@@ -42,6 +49,9 @@ struct input_aux {
 	uint64_t owners[VMT_PT_VMS_MAX]; /* of learnt ones */
 	struct tsc_map *maps;
 	size_t nr_maps;
+	struct own_vm *own; /* of the areas */
+	struct vmt_pt_vm *own_vms;
+	size_t nr_own;
 	bool ran;	/* a vCPU's thread was seen on a CPU with PT */
 	bool kvm_exits; /* there was a kvm_exit on one */
 	int status;
@@ -62,6 +72,8 @@ void input_aux_close(struct vmt_input *in)
 		vmt_fuse_free(in->aux->fuse);
 		vmt_pt_streams_free(in->aux->streams);
 		free(in->aux->maps);
+		free(in->aux->own);
+		free(in->aux->own_vms);
 	}
 	free(in->aux);
 	vmt_pt_who_free(in->who);
@@ -145,6 +157,12 @@ static void set_map(struct input_aux *aux, uint64_t owner, uint32_t vcpu,
 	for (size_t i = aux->nr_given; i < aux->nr_vms; i++)
 		if (aux->owners[i] == owner && aux->vms[i].vcpu == vcpu)
 			aux->vms[i].map = *map;
+	for (size_t i = 0; i < aux->nr_own; i++) {
+		if (!aux->own[i].known || aux->own[i].owner != owner || aux->own[i].vcpu != vcpu)
+			continue;
+		aux->own_vms[i].map = *map;
+		aux->own_vms[i].has_map = true;
+	}
 }
 
 void input_aux_tsc(struct vmt_input *in, const struct vmt_item *item)
@@ -308,6 +326,33 @@ static void give_vms(struct vmt_input *in)
 	aux->nr_vms = aux->nr_given;
 }
 
+/* The stream of a vCPU's thread begins with the TSC of that vCPU, before its VMCS is known. */
+static bool give_own_vms(struct vmt_input *in, const struct vmt_aux_index *index)
+{
+	struct input_aux *aux = in->aux;
+
+	aux->own = calloc(index->nr_areas, sizeof(*aux->own));
+	aux->own_vms = calloc(index->nr_areas, sizeof(*aux->own_vms));
+	if (!aux->own || !aux->own_vms)
+		return false;
+	aux->nr_own = index->nr_areas;
+	for (size_t i = 0; i < index->nr_areas; i++) {
+		const struct vmt_aux_area *area = &index->areas[i];
+		struct own_vm *own = &aux->own[i];
+		uint32_t pid, domain, vcpu;
+		const struct tsc_map *m;
+
+		if (area->cpu != VMT_AUX_NO_CPU ||
+		    !vmt_pt_who_vcpu_of(in->who, area->tid, &pid, &domain, &vcpu))
+			continue;
+		*own = (struct own_vm){ true, owner_of(domain, pid), vcpu };
+		m = find_map(aux, own->owner, vcpu);
+		if (m)
+			aux->own_vms[i] = (struct vmt_pt_vm){ .has_map = true, .map = m->map };
+	}
+	return true;
+}
+
 /* What a window begins with: the first record of any source. */
 static void note_first(struct vmt_input *in)
 {
@@ -331,6 +376,11 @@ static int start(struct vmt_input *in, struct vmt_diag *diag)
 	give_vms(in);
 	o.vms = aux->vms;
 	o.nr_vms = VMT_PT_VMS_MAX;
+	if (!give_own_vms(in, index))
+		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the processor trace",
+				    "memory is short");
+	o.own_vms = aux->own_vms;
+	o.maps_change = in->has_tsc_writes;
 	aux->streams = vmt_pt_streams_new(&o);
 	aux->fuse = vmt_fuse_new(index->nr_areas, in->who, on_fused, in);
 	if (!aux->streams || !aux->fuse)
@@ -339,7 +389,7 @@ static int start(struct vmt_input *in, struct vmt_diag *diag)
 	vmt_fuse_on_vmcs(aux->fuse, on_vmcs, in);
 	if (in->has_clock)
 		vmt_fuse_clock(aux->fuse, &in->clock);
-	if (in->has_kvm_exit && in->has_clock)
+	if (in->has_kvm_exit)
 		vmt_fuse_expect_kvm(aux->fuse);
 	vmt_merge_relax(in->merge, 0);
 	in->facts.has_pt = true;
@@ -412,15 +462,19 @@ int input_aux_before(struct vmt_input *in, const struct vmt_rec *rec)
 		aux->status = VMT_E_NOMEM;
 		return 1;
 	}
-	if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET)
-		on_tsc_offset(in, rec);
-	if (!aux->streams || aux->status)
+	if (!aux->streams || aux->status) {
+		if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET)
+			on_tsc_offset(in, rec);
 		return rec->kind == VMT_REC_ITRACE_START || rec->kind == VMT_REC_AUX_LOST;
+	}
 	if (in->has_clock)
 		aux->status = vmt_pt_streams_pull(aux->streams, rec->time_ns + PULL_NS, vmt_fuse_pt,
 						  aux->fuse, &in->aux_diag);
 	area = area_of(aux, rec->cpu != UINT32_MAX, rec->cpu, rec->tid);
 	switch (rec->kind) {
+	case VMT_REC_KVM_WRITE_TSC_OFFSET: /* what was before it has been read with the old one */
+		on_tsc_offset(in, rec);
+		return 0;
 	case VMT_REC_KVM_EXIT:
 		on_kvm_exit(in, area, rec);
 		if (rec->flags & VMT_REC_HAS_VCPU)
@@ -463,8 +517,8 @@ static void conclude(struct vmt_input *in)
 
 	f->has_concealed = seen || asserted;
 	f->concealed = !seen && asserted;
-	f->has_join = vmt_fuse_covered(aux->fuse);
 	f->join = vmt_fuse_counts(aux->fuse);
+	f->has_join = vmt_fuse_covered(aux->fuse) || f->join.untimed;
 	f->vmcs_moved = vmt_pt_who_contradictions(in->who);
 }
 

@@ -47,7 +47,8 @@ struct vmt_input {
 
 	struct input_mark marks[INPUT_MARKS_MAX]; /* by time */
 	size_t nr_marks;
-	bool has_kvm_exit; /* its format is there */
+	bool has_kvm_exit;   /* its format is there */
+	bool has_tsc_writes; /* that of kvm_write_tsc_offset is */
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;

@@ -32,6 +32,9 @@ struct vmt_pt_streams_options {
 	struct vmt_pt_clock_params clock;
 	const struct vmt_pt_vm *vms; /* outlive the streams; rows may change between pulls */
 	size_t nr_vms;
+	const struct vmt_pt_vm
+		*own_vms; /* of the areas, where no row names the VMCS; may be NULL */
+	bool maps_change; /* the TSC of a VM may, between pulls: nothing is read far ahead */
 	/* TSC -> perf clock. Without it events have a time when clock.tsc_hz is known, from the
 	 * reset of the TSC, else none, and limits are in TSC units. */
 	bool has_perf_clock;

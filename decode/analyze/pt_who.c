@@ -248,10 +248,12 @@ void vmt_pt_who_fill(struct vmt_pt_who *who, size_t area, struct vmt_event *e,
 		tid = r->tid;
 		if (of_guest && e->has & VMT_HAS_VMCS && is_vcpu(who, tid))
 			vmt_pt_who_vmcs(who, e->vmcs, tid);
+	} else if (e->has & VMT_HAS_TID) { /* an area of a thread */
+		tid = e->tid;
+		if (of_guest && e->has & VMT_HAS_VMCS && is_vcpu(who, tid))
+			vmt_pt_who_vmcs(who, e->vmcs, tid);
 	} else if (e->has & VMT_HAS_VMCS) {
 		tid = vmt_pt_who_tid_of(who, e->vmcs);
-	} else if (e->has & VMT_HAS_TID) {
-		tid = e->tid; /* an area of a thread */
 	}
 	if (tid)
 		add_owner(who, e, tid);

@@ -25,7 +25,7 @@ char *vmt_join_text(char *buf, size_t size, const struct vmt_input_facts *facts)
 			      n[0], n[1], n[2], n[3], n[4]);
 	if (j->untimed && at < size)
 		at += (size_t)snprintf(buf + at, size - at,
-				       " %llu events of PT have no time and are left out.",
+				       " %llu exits of PT have no time and are left out.",
 				       (unsigned long long)j->untimed);
 	if (facts->vmcs_moved && at < size)
 		snprintf(buf + at, size - at,

@@ -36,6 +36,9 @@ struct vmt_pt_decoder_options {
 	uint8_t block;	  /* enum vmt_pt_block that is open where the stream begins */
 	const struct vmt_pt_vm *vms;
 	size_t nr_vms;
+	/* The VM of a thread's stream, for a VMCS that no row names; NULL: not known. It must
+	 * outlive the decoder, and may change between two pieces, as rows may. */
+	const struct vmt_pt_vm *own_vm;
 	uint32_t host_cpu;  /* UINT32_MAX: not known */
 	uint32_t pid, tid;  /* 0: not known */
 	vmt_event_fn *emit; /* may be NULL */

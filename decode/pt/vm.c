@@ -27,7 +27,7 @@ const struct vmt_pt_vm *pt_vm_row(const struct vmt_pt_decoder *d)
 		if (vm->vmcs == VMT_PT_ANY_VMCS && !any)
 			any = vm;
 	}
-	return any;
+	return any ? any : d->options.own_vm;
 }
 
 static const struct vmx_tsc_map *guest_map(const struct vmt_pt_decoder *d)

@@ -134,6 +134,8 @@ static void put_psb(struct world *w, unsigned int cpu)
 	vmt_ptenc_psb(e);
 	if (c->state != GUEST)
 		vmt_ptenc_tsc(e, c->now);
+	else if (w->o->inside && w->o->guest_tsc)
+		vmt_ptenc_tsc(e, c->now + VMT_PTFLEET_OFFSET);
 	if (c->state != IDLE && !w->o->conceal)
 		vmt_ptenc_vmcs(e, VMT_PTFLEET_VMCS(c->vcpu));
 	put_pip(w, cpu);
@@ -304,6 +306,13 @@ static size_t format_named(const struct world *w, size_t n, const char *name)
 	abort();
 }
 
+static void begin_inside(struct world *w, unsigned int cpu)
+{
+	w->cpus[cpu].vcpu = cpu;
+	w->cpus[cpu].state = GUEST;
+	w->vcpus[cpu].busy = true;
+}
+
 void vmt_ptfleet_run(struct vmt_ptfleet *out, const struct vmt_ptfleet_options *o,
 		     const struct vmt_machine *machine)
 {
@@ -317,6 +326,8 @@ void vmt_ptfleet_run(struct vmt_ptfleet *out, const struct vmt_ptfleet_options *
 		w.vcpus[i].open = NO_EXIT;
 	for (unsigned int i = 0; i < o->cpus; i++) {
 		w.cpus[i].now = out->first_tsc + 1000 * i;
+		if (o->inside && i < o->vcpus)
+			begin_inside(&w, i);
 		put_psb(&w, i);
 	}
 	for (unsigned int step = 0; step < o->steps; step++) {

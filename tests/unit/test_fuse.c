@@ -402,6 +402,27 @@ static void no_time(void **state)
 	assert_int_equal(vmt_fuse_counts(b->fuse).untimed, 1);
 }
 
+/* The same before the first kvm_exit; one whose exit PT did not show is not counted as such. */
+static void no_time_at_the_beginning(void **state)
+{
+	struct bench *b = *state;
+	const struct vmt_pt_span nowhere = { 0, UINT64_MAX };
+	const struct vmt_event p = pt_exit_of(RIP, 0x7000);
+	const struct vmt_event e = { .type = VMT_EVENT_ENTRY };
+
+	vmt_fuse_pt(b->fuse, 0, &p, nowhere);
+	vmt_fuse_pt(b->fuse, 0, &e, nowhere);
+	pt_entry(b, 0, 12100);
+	vmt_fuse_advance(b->fuse, 10000);
+	assert_int_equal(b->nr, 0);
+	kvm_exit(b, 0, 10400, RIP, 30);
+	kvm_ends(b, 0, 10400, RIP, 30, 12000);
+	vmt_fuse_flush(b->fuse);
+	assert_int_equal(count(b, VMT_EVENT_EXIT), 1);
+	assert_int_equal(vmt_fuse_counts(b->fuse).untimed, 1);
+	assert_int_equal(vmt_fuse_counts(b->fuse).only_kvm + vmt_fuse_counts(b->fuse).only_pt, 0);
+}
+
 static void a_failed_entry(void **state)
 {
 	struct bench *b = *state;
@@ -472,6 +493,7 @@ int main(void)
 		CASE(a_loss_on_another_cpu),
 		CASE(blurred_times),
 		CASE(no_time),
+		CASE(no_time_at_the_beginning),
 		CASE(a_failed_entry),
 		CASE(a_vmcs_of_two_threads),
 		CASE(who_had_the_cpu),
