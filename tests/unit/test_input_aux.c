@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The TSC of guests in the Intel PT of a .vmt: the map that the session tells is that of a vCPU's
- * thread from the first byte, and kvm_write_tsc_offset changes it from its own time on.
+ * Whose the Intel PT of a vCPU's thread is, and the TSC of guests in it: the map that the session
+ * tells is that of a vCPU's thread from the first byte, and kvm_write_tsc_offset changes it from
+ * its own time on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,8 @@
 #include "decode/analyze/input.h"
 #include "decode/base/anchor.h"
 #include "decode/store/store.h"
+#include "tests/support/memory_file.h"
+#include "tests/support/perfdata_file.h"
 #include "tests/support/pt_encode.h"
 #include "tests/support/stream.h"
 
@@ -167,7 +170,7 @@ static void take(void *context, const struct vmt_event *e)
 	assert_true(e->has & VMT_HAS_RIP && run < RUNS);
 	seen->exits++;
 	seen->vcpus += e->has & VMT_HAS_VCPU && e->vcpu == 0;
-	if (!(e->has & VMT_HAS_TIME))
+	if (!seen->setting || !(e->has & VMT_HAS_TIME))
 		return;
 	if (run && run == seen->setting->changes) /* its guest may have been read before */
 		return;
@@ -219,11 +222,57 @@ static void an_offset_that_changes(void **state)
 	}
 }
 
+/* perf.data: AUXTRACE of a thread, and an ID_INDEX that says which vCPU that is. */
+static void a_link_of_an_id_index(void **state)
+{
+	static const char *const events[] = { "kvm_exit", NULL };
+	static const struct vmt_input_options none;
+	const struct vmt_perfdata_file_options options = {
+		.kernel = "6.1", .events = events, .isa = VMT_ISA_VMX, .fd = -1
+	};
+	const struct setting s = { .ratio = ONE };
+	const uint64_t links[] = { 1, 1, 0, 0, TID, PID, 0 };
+	const uint64_t info[18] = { 8, 31, 1 << 30, 0, 1, 1 << 10 };
+	const struct vmt_aux_area area = { .cpu = VMT_AUX_NO_CPU, .tid = TID };
+	struct vmt_perfdata_file *file = vmt_perfdata_file_new(&options);
+	struct vmt_aux_extent extent = { 0 };
+	struct vmt_ptenc e = { 0 };
+	struct seen seen = { 0 };
+	struct vmt_reader *reader;
+	struct vmt_input *input;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	put_trace(&e, &s);
+	while (e.len % 8)
+		vmt_ptenc_pad(&e);
+	extent.len = e.len;
+	vmt_perfdata_file_user(file, 69, links, sizeof(links));
+	vmt_perfdata_file_auxtrace_info(file, info, 18);
+	vmt_perfdata_file_auxtrace(file, &area, &extent, e.bytes);
+	vmt_perfdata_file_round(file);
+	vmt_perfdata_file_finish(file);
+	bytes = vmt_perfdata_file_take(file, &len);
+	assert_int_equal(vmt_reader_from_fd(&reader, vmt_memory_file(bytes, len), NULL, NULL), 0);
+	assert_int_equal(vmt_input_open(&input, reader, &none, NULL), 0);
+	assert_int_equal(vmt_input_run(input, take, &seen, NULL), 0);
+	assert_int_equal(seen.exits + vmt_input_facts(input)->join.untimed, RUNS);
+	assert_int_equal(vmt_input_facts(input)->join.untimed, 1);
+	assert_true(vmt_input_facts(input)->has_join);
+	assert_int_equal(seen.vcpus, seen.exits);
+	vmt_input_close(input);
+	vmt_perfdata_file_free(file);
+	vmt_ptenc_free(&e);
+	free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_guest_at_half_the_rate),
 		cmocka_unit_test(an_offset_that_changes),
+		cmocka_unit_test(a_link_of_an_id_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
