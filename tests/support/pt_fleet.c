@@ -326,7 +326,7 @@ void vmt_ptfleet_run(struct vmt_ptfleet *out, const struct vmt_ptfleet_options *
 		w.vcpus[i].open = NO_EXIT;
 	for (unsigned int i = 0; i < o->cpus; i++) {
 		w.cpus[i].now = out->first_tsc + 1000 * i;
-		if (o->inside && i < o->vcpus)
+		if (o->inside && i % 2 && i < o->vcpus)
 			begin_inside(&w, i);
 		put_psb(&w, i);
 	}

@@ -27,7 +27,7 @@ struct vmt_ptfleet_options {
 	unsigned int cpus, vcpus, steps;
 	bool tracepoints, switches, event_trace;
 	bool guest_tsc; /* TSC packets in guests, whose TSC is VMT_PTFLEET_OFFSET ahead */
-	bool inside;	/* the streams begin inside guests, with no TSC of the host */
+	bool inside;	/* every other stream begins inside a guest, with no TSC of the host */
 	bool conceal;	/* nothing in the streams shows a VM */
 	/* Chances, in 1000: a kvm_exit that is missing, or tells another RIP or reason; packets
 	 * that are lost. */

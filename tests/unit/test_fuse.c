@@ -412,11 +412,11 @@ static void no_time_at_the_beginning(void **state)
 
 	vmt_fuse_pt(b->fuse, 0, &p, nowhere);
 	vmt_fuse_pt(b->fuse, 0, &e, nowhere);
-	pt_entry(b, 0, 12100);
-	vmt_fuse_advance(b->fuse, 10000);
+	pt_entry(b, 0, 50012100);
+	vmt_fuse_advance(b->fuse, 50010000);
 	assert_int_equal(b->nr, 0);
-	kvm_exit(b, 0, 10400, RIP, 30);
-	kvm_ends(b, 0, 10400, RIP, 30, 12000);
+	kvm_exit(b, 0, 50010400, RIP, 30);
+	kvm_ends(b, 0, 50010400, RIP, 30, 50012000);
 	vmt_fuse_flush(b->fuse);
 	assert_int_equal(count(b, VMT_EVENT_EXIT), 1);
 	assert_int_equal(vmt_fuse_counts(b->fuse).untimed, 1);
