@@ -49,7 +49,7 @@ for b in "$O" ${SANO:-}; do
     for f in "$b"/tests/fuzz/fuzz_*; do
         [ -x "$f" ] && [[ $f != *.* ]] || continue
         n=${f##*/fuzz_}
-        run "${f#"$b"/}$tag" 120 "$f" --tap "tests/fuzz/corpus/$n"
+        run "${f#"$b"/}$tag" 300 "$f" --tap "tests/fuzz/corpus/$n"
     done
 done
 for t in tests/{unit,golden,fault,cli}/*.sh; do
