@@ -13,6 +13,7 @@
 #include "decode/perfdata/private.h"
 #include "decode/pt/errata.h"
 
+#define MTC_FREQ_MAX	  15u /* RTIT_CTL.MTCFreq has four bits */
 #define AUXTRACE_INTEL_PT 1u
 #define PMU_DYNAMIC_FIRST 6u /* PERF_TYPE_MAX */
 #define INFO_WORDS_MIN	  10u
@@ -321,15 +322,18 @@ static int read_extent(void *source, const struct vmt_aux_extent *extent, uint64
 static void set_config(struct vmt_perfdata *p)
 {
 	struct vmt_pt_info *info = &p->aux.info;
-	uint64_t bits = p->mtc_freq_bits;
+	const uint64_t bits = p->mtc_freq_bits;
 
 	for (size_t i = 0; i < p->nr_attrs; i++) {
+		uint64_t freq;
+
 		if (p->attrs[i].attr.type != info->pmu_type)
 			continue;
 		info->config = p->attrs[i].attr.config;
-		info->has_mtc_freq = bits && (info->config & p->mtc_bit);
+		freq = bits ? (info->config & bits) >> __builtin_ctzll(bits) : 0;
+		info->has_mtc_freq = bits && (info->config & p->mtc_bit) && freq <= MTC_FREQ_MAX;
 		if (info->has_mtc_freq)
-			info->mtc_freq = (uint8_t)((info->config & bits) >> __builtin_ctzll(bits));
+			info->mtc_freq = (uint8_t)freq;
 		return;
 	}
 }
