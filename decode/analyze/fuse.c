@@ -226,7 +226,8 @@ void fuse_release_exit(struct vmt_fuse *f, uint64_t entry)
 
 /* ---- what PT tells ---- */
 
-/* kvm_exits that PT did not show between two of its events, with no loss between. */
+/* kvm_exits that PT did not show between two of its events, with no loss between. What lies before
+ * the first event with a time is not covered. */
 static void settle_unsure(struct vmt_fuse *f, struct fuse_lane *l, const struct vmt_event *e,
 			  struct vmt_pt_span span)
 {
@@ -234,7 +235,7 @@ static void settle_unsure(struct vmt_fuse *f, struct fuse_lane *l, const struct 
 
 	if (!loss)
 		f->counts.only_kvm += l->unsure;
-	if (loss == (span.high_ns > l->lossy_until_ns))
+	if (!l->seen || loss == (span.high_ns > l->lossy_until_ns))
 		l->lossy_until_ns = span.high_ns;
 	l->unsure = 0;
 	l->seen = true;

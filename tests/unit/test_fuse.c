@@ -477,6 +477,25 @@ static void who_had_the_cpu(void **state)
 	assert_true(h.has & VMT_HAS_TID && h.tid == 50 && !(h.has & VMT_HAS_VCPU));
 }
 
+/* PT is asked ahead of the tracepoints: its first entry is known before the kvm_exit before it. */
+static void a_trace_that_begins_in_the_host(void **state)
+{
+	struct bench *b = *state;
+
+	pt_entry(b, 0, 1300);
+	kvm_exit(b, 0, 1050, RIP, 10);
+	kvm_ends(b, 0, 1050, RIP, 10, 1290);
+	pt_exit(b, 0, 2000, RIP);
+	pt_entry(b, 0, 2300);
+	kvm_exit(b, 0, 2010, RIP, 10);
+	kvm_ends(b, 0, 2010, RIP, 10, 2290);
+	vmt_fuse_flush(b->fuse);
+	assert_int_equal(vmt_fuse_counts(b->fuse).joined, 1);
+	assert_int_equal(vmt_fuse_counts(b->fuse).only_kvm, 0);
+	assert_int_equal(count(b, VMT_EVENT_EXIT), 2);
+	assert_int_equal(count(b, VMT_EVENT_ENTRY), 2);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -492,6 +511,7 @@ int main(void)
 		CASE(a_vcpu_that_moves_in_pt_alone),
 		CASE(a_loss_on_another_cpu),
 		CASE(blurred_times),
+		CASE(a_trace_that_begins_in_the_host),
 		CASE(no_time),
 		CASE(no_time_at_the_beginning),
 		CASE(a_failed_entry),
