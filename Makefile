@@ -1,5 +1,6 @@
 # vmtrace: plain GNU make. `make help` lists the targets.
 #   O=DIR     build out of tree (default build)     V=1       show commands
+#   JOBS=N    compilers and tests at a time (default: one a core)
 #   CC CFLAGS LDFLAGS respected                     SAN=1     ASan + UBSan
 #   prefix DESTDIR for install
 .DEFAULT_GOAL := all
@@ -15,6 +16,7 @@ CC ?= gcc
 AR ?= ar
 CFLAGS ?= -O2 -g
 V ?= 0
+JOBS ?= $(shell nproc)
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' "$(1)" "$(2)")
 
@@ -99,6 +101,8 @@ $(PTCPU): $(PTCPU_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
 
+# A make of its own, parallel even where this one is not.
+SUBMAKE = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory -f $(srcdir)/Makefile
 .PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
 	fuzz coverage install uninstall dist deps clean help
 all: $(O)/vmtrace man
@@ -120,7 +124,7 @@ deps:
 	@$(srcdir)/tests/tools/deps.sh build
 
 demo: deps
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) all $(O)/tests/tools/gen_capture
+	@$(SUBMAKE) O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
 TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
@@ -128,13 +132,13 @@ $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 
 check:
 	@$(srcdir)/tests/tools/deps.sh check
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-unit
+	@$(SUBMAKE) O=$(O) check-unit
 .PHONY: test-programs
 test-programs: all $(TEST_BIN) $(FUZZ_BIN) $(BENCH_BIN) $(TOOLS)
 check-unit: test-programs
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
-	@O=$(O) SANO=$(O)-san $(srcdir)/tests/tools/run-tests.sh
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) check-mutation
+	@$(SUBMAKE) O=$(O)-san SAN=1 CFLAGS="-O1 -g" test-programs
+	@O=$(O) SANO=$(O)-san JOBS=$(JOBS) $(srcdir)/tests/tools/run-tests.sh
+	@$(SUBMAKE) O=$(O) check-mutation
 
 # The programs that read fixtures must notice each planted fault.
 MUTATION := $(addprefix $(abspath $(O))/tests/golden/,test_vtt.o test_flow_vtt.o test_ptcpu.o)
@@ -169,13 +173,13 @@ $(FUZZ_CLANG): $(O)/libfuzzer/%: $(srcdir)/tests/fuzz/%.c $(foreach a,$(ARCHIVES
 		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
 fuzz:
 	@$(srcdir)/tests/tools/deps.sh fuzz
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O) $(FUZZ_CLANG)
+	@$(SUBMAKE) O=$(O) $(FUZZ_CLANG)
 	@cd $(srcdir) && for f in $(FUZZ_CLANG); do n=$$(basename $$f); mkdir -p $(O)/corpus/$$n; \
 		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=512 -timeout=10 $(O)/corpus/$$n \
 		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) 2>&1 | tail -n 3; test $${PIPESTATUS[0]} -eq 0 || exit 1; done
 
 coverage:
-	@$(MAKE) --no-print-directory -f $(srcdir)/Makefile O=$(O)-cov COVFLAGS=--coverage CFLAGS="-O0 -g" test-programs
+	@$(SUBMAKE) O=$(O)-cov COVFLAGS=--coverage CFLAGS="-O0 -g" test-programs
 	@O=$(O)-cov $(srcdir)/tests/tools/run-tests.sh
 	@O=$(O)-cov $(srcdir)/tests/tools/coverage.sh
 

@@ -23,10 +23,10 @@ labs="
 1 a 180
 1 a2 90
 1 b 300
-2 blight 120
+1 blight 120
 2 c 240
 2 p 300
-2 pperf 300
+1 pperf 300
 2 prec 600
 1 p2 600
 "
