@@ -60,7 +60,7 @@ void vmt_live_unmap_pt(struct vmt_live *live, struct vmt_live_ring *ring)
 {
 	if (!ring->pt)
 		return;
-	live->ops->unmap((void *)(uintptr_t)ring->pt->aux, ring->pt->aux_bytes);
+	live->ops->unmap(ring->pt->aux, ring->pt->aux_bytes);
 	free(ring->pt);
 	ring->pt = NULL;
 	ring->ring.pt = NULL;

@@ -92,7 +92,7 @@ struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event);
  * Opens an event of its own into a ring of its own. ring: size, cpu, and with pt an AUX area. The
  * ring's index, or an error.
  */
-int vmt_live_open_ring(struct vmt_live *live, size_t event, struct vmt_perf_want want, size_t bytes,
+int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want want, size_t bytes,
 		       struct vmt_diag *diag);
 
 /*

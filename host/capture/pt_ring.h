@@ -20,10 +20,10 @@
 
 struct vmt_pt_ring {
 	struct perf_event_mmap_page *page; /* of the event's ring */
-	const uint8_t *aux;
-	size_t aux_bytes;		/* power of two */
-	struct vmt_aux_area area;	/* idx, cpu, pid, tid */
-	uint64_t cuts[VMT_PT_CUTS_MAX]; /* offsets at which the trace began anew, rising */
+	uint8_t *aux;			   /* mapped; read only while the kernel writes it */
+	size_t aux_bytes;		   /* power of two */
+	struct vmt_aux_area area;	   /* idx, cpu, pid, tid */
+	uint64_t cuts[VMT_PT_CUTS_MAX];	   /* offsets at which the trace began anew, rising */
 	size_t nr_cuts;
 	uint64_t last_ns; /* of the records so far */
 	uint64_t piece_first_ns;

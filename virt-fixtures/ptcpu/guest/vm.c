@@ -135,7 +135,9 @@ static void set_cpuid(int kvm, int vcpu)
 void vm_create(struct vm *vm, enum vm_kind kind, uint32_t outs, uint32_t tsc_khz)
 {
 	const int kvm = must(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
-	struct kvm_regs r = { .rip = CODE, .rflags = 0x202, .rbx = DATA, .rcx = outs, .rsp = STACK };
+	struct kvm_regs r = {
+		.rip = CODE, .rflags = 0x202, .rbx = DATA, .rcx = outs, .rsp = STACK
+	};
 	struct kvm_userspace_memory_region memory = { .memory_size = RAM };
 	struct kvm_sregs s;
 
