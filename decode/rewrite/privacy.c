@@ -232,6 +232,10 @@ static void write_status(struct vmt_rewrite *r, const struct rw_status *s)
 static void end_status(struct vmt_rewrite *r)
 {
 	r->in_status = false;
+	if (r->options.from_any_psb) {
+		r->told_vmcs.known = r->vmcs.known = false;
+		r->has_mode = false;
+	}
 	learn_status(r);
 	r->packet_en = has_status(r, VMT_PT_FUP);
 	if (r->side != RW_KEPT)
@@ -494,7 +498,8 @@ struct vmt_rewrite *vmt_rewrite_new(const struct vmt_rewrite_options *options)
 		return NULL;
 	r->options = *options;
 	r->fresh = true;
-	r->by_cfe = options->keep == VMT_PRIVACY_HOST;
+	r->by_cfe = options->keep == VMT_PRIVACY_HOST || options->from_any_psb;
+	r->event_trace = options->event_trace;
 	r->out.write = count_out;
 	r->out.context = r;
 	r->decoder = vmt_pt_decoder_new(&decoder);

@@ -37,7 +37,11 @@ struct vmt_rewrite_options {
 	/* One of the privilege levels is not traced, or CR3 is filtered: code that comes back
 	 * into sight may be of either side. */
 	bool context_filtered;
-	uint64_t key; /* of vmt_privacy_vmcs */
+	/* What is written from a PSB on does not depend on where the input began: pieces of a ring
+	 * that is overwritten can be compared. Transitions are told by CFE then. */
+	bool from_any_psb;
+	bool event_trace; /* RTIT_CTL.EventEn is known to be 1; else the first CFE or EVD tells */
+	uint64_t key;	  /* of vmt_privacy_vmcs */
 	void (*write)(void *context, const uint8_t *bytes, size_t len);
 	void *context;
 };

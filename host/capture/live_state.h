@@ -54,6 +54,7 @@ struct vmt_live {
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
 	bool pt_overwrite;
+	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;

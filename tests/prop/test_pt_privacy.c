@@ -374,6 +374,48 @@ static void nothing_of_a_guest_that_is_concealed(void **state)
 	}
 }
 
+/* From a PSB on the output is the same, whether the input begins there or long before. */
+static void from_any_psb(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 16; i++) {
+		struct vmt_ptgen_options o = base;
+		struct vmt_rewrite_options options = {
+			.keep = i & 4 ? VMT_PRIVACY_HOST : VMT_PRIVACY_GUEST,
+			.from_any_psb = true,
+			.write = append,
+		};
+		struct vmt_rewrite *r[2];
+		struct buffer out[2] = { 0 };
+		struct vmt_pt_reader reader;
+		struct vmt_ptgen gen;
+
+		o.seed += 5000 + i;
+		options.event_trace = o.event_trace = i & 1;
+		o.branch = i & 2;
+		vmt_ptgen_run(&gen, &o);
+		reader = vmt_pt_reader_of(gen.stream.bytes, gen.stream.len);
+		reader.pos += gen.stream.len / 3;
+		vmt_pt_sync(&reader);
+		for (unsigned int k = 0; k < 2; k++) {
+			const uint8_t *from = k ? reader.pos : gen.stream.bytes;
+
+			options.context = &out[k];
+			r[k] = vmt_rewrite_new(&options);
+			assert_non_null(r[k]);
+			vmt_rewrite_feed(r[k], from, (size_t)(reader.end - from));
+			vmt_rewrite_end(r[k]);
+			vmt_rewrite_free(r[k]);
+		}
+		assert_true(out[1].len > 500 && out[0].len > out[1].len);
+		assert_memory_equal(out[0].bytes + out[0].len - out[1].len, out[1].bytes,
+				    out[1].len);
+		free(out[0].bytes);
+		free(out[1].bytes);
+		vmt_ptgen_free(&gen);
+	}
+}
+
 static void a_vmcs_has_one_other(void **state)
 {
 	const uint64_t none = UINT64_C(0xffffffffff) << 12;
@@ -397,6 +439,7 @@ int main(void)
 		cmocka_unit_test(errata_of_each_processor),
 		cmocka_unit_test(losses_and_status_at_every_place),
 		cmocka_unit_test(nothing_of_a_guest_that_is_concealed),
+		cmocka_unit_test(from_any_psb),
 		cmocka_unit_test(a_vmcs_has_one_other),
 	};
 
