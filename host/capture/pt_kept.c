@@ -14,8 +14,8 @@ struct vmt_pt_kept {
 	struct vmt_rewrite *rewrite;
 	uint64_t offset; /* of bytes[0] in the kept stream */
 	size_t len;
-	/* Of the call under way. */
-	const struct vmt_aux_area *area;
+	/* Of the last call. */
+	struct vmt_aux_area area;
 	struct vmt_store_trace trace; /* of the next chunk */
 	struct vmt_store_writer *store;
 	struct vmt_diag *diag;
@@ -33,7 +33,7 @@ static void put(struct vmt_pt_kept *k)
 	k->trace.aux_offset = k->offset;
 	k->trace.parts[0] = (struct vmt_store_part){ k->bytes, k->len };
 	k->trace.parts[1] = (struct vmt_store_part){ NULL, 0 };
-	err = vmt_store_aux(k->store, k->area, &k->trace, k->err ? NULL : k->diag);
+	err = vmt_store_aux(k->store, &k->area, &k->trace, k->err ? NULL : k->diag);
 	k->err = k->err ? k->err : err;
 	k->offset += k->len;
 	k->len = 0;
@@ -52,15 +52,13 @@ static void take(void *context, const uint8_t *bytes, size_t len)
 
 struct vmt_pt_kept *vmt_pt_kept_new(const struct vmt_rewrite_options *options)
 {
-	struct vmt_pt_kept *k = malloc(sizeof(*k));
+	struct vmt_pt_kept *k = calloc(1, sizeof(*k));
 	struct vmt_rewrite_options own = *options;
 
 	if (!k)
 		return NULL;
 	own.write = take;
 	own.context = k;
-	k->offset = 0;
-	k->len = 0;
 	k->rewrite = vmt_rewrite_new(&own);
 	if (k->rewrite)
 		return k;
@@ -75,20 +73,40 @@ void vmt_pt_kept_free(struct vmt_pt_kept *k)
 	free(k);
 }
 
-static void begin(struct vmt_pt_kept *k, const struct vmt_aux_area *area,
-		  const struct vmt_store_trace *trace, struct vmt_store_writer *store,
-		  struct vmt_diag *diag)
+/* What was written before and what comes do not follow each other, and a reader sees that. */
+static void join(struct vmt_pt_kept *k, enum vmt_pt_kept_join how)
 {
-	k->area = area;
+	switch (how) {
+	case VMT_PT_KEPT_CONTINUES:
+		return;
+	case VMT_PT_KEPT_RESTART:
+		vmt_rewrite_gap(k->rewrite);
+		put(k);
+		k->trace.restart = true;
+		return;
+	case VMT_PT_KEPT_SEEK:
+		vmt_rewrite_seek(k->rewrite);
+		put(k);
+		k->offset++;
+		return;
+	case VMT_PT_KEPT_SNAPSHOT:
+		vmt_rewrite_seek(k->rewrite);
+		k->len = 0;
+		return;
+	}
+}
+
+int vmt_pt_kept_put(struct vmt_pt_kept *k, const struct vmt_aux_area *area,
+		    const struct vmt_store_trace *trace, enum vmt_pt_kept_join how,
+		    struct vmt_store_writer *store, struct vmt_diag *diag)
+{
+	k->area = *area;
 	k->trace = *trace;
 	k->trace.restart = false;
 	k->store = store;
 	k->diag = diag;
 	k->err = 0;
-}
-
-static int feed(struct vmt_pt_kept *k, const struct vmt_store_trace *trace)
-{
+	join(k, how);
 	for (size_t i = 0; i < 2; i++)
 		vmt_rewrite_feed(k->rewrite, trace->parts[i].bytes, trace->parts[i].len);
 	vmt_rewrite_flush(k->rewrite);
@@ -96,26 +114,12 @@ static int feed(struct vmt_pt_kept *k, const struct vmt_store_trace *trace)
 	return k->err;
 }
 
-int vmt_pt_kept_put(struct vmt_pt_kept *k, const struct vmt_aux_area *area,
-		    const struct vmt_store_trace *trace, struct vmt_store_writer *store,
-		    struct vmt_diag *diag)
+int vmt_pt_kept_end(struct vmt_pt_kept *k, struct vmt_store_writer *store, struct vmt_diag *diag)
 {
-	begin(k, area, trace, store, diag);
-	if (trace->restart) {
-		vmt_rewrite_gap(k->rewrite);
-		put(k);
-		k->trace.restart = true;
-	}
-	return feed(k, trace);
-}
-
-int vmt_pt_kept_snapshot(struct vmt_pt_kept *k, const struct vmt_aux_area *area,
-			 const struct vmt_store_trace *trace, struct vmt_store_writer *store,
-			 struct vmt_diag *diag)
-{
-	begin(k, area, trace, store, diag);
-	/* What waited for a packet that went by unseen is of the snapshot before. */
-	vmt_rewrite_seek(k->rewrite);
-	k->len = 0;
-	return feed(k, trace);
+	k->store = store;
+	k->diag = diag;
+	k->err = 0;
+	vmt_rewrite_end(k->rewrite);
+	put(k);
+	return k->err;
 }

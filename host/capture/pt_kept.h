@@ -16,17 +16,26 @@ struct vmt_pt_kept *vmt_pt_kept_new(const struct vmt_rewrite_options *options);
 void vmt_pt_kept_free(struct vmt_pt_kept *kept);
 
 /*
- * Rewrites what was drained and gives it to the store. The trace's aux_offset does not count.
- * Errors of vmt_store_aux, after all was rewritten.
+ * How a piece follows the one before: as pieces of a decoder do (decode/analyze/pt_pieces.h); or it
+ * is all that a ring holds which is overwritten, whose end what is under way cannot follow.
+ */
+enum vmt_pt_kept_join {
+	VMT_PT_KEPT_CONTINUES,
+	VMT_PT_KEPT_RESTART,
+	VMT_PT_KEPT_SEEK,
+	VMT_PT_KEPT_SNAPSHOT,
+};
+
+/*
+ * Rewrites what was drained and gives it to the store. Offset and restart of the trace do not
+ * count. Errors of vmt_store_aux, after all was rewritten.
  */
 int vmt_pt_kept_put(struct vmt_pt_kept *kept, const struct vmt_aux_area *area,
-		    const struct vmt_store_trace *trace, struct vmt_store_writer *store,
-		    struct vmt_diag *diag);
+		    const struct vmt_store_trace *trace, enum vmt_pt_kept_join join,
+		    struct vmt_store_writer *store, struct vmt_diag *diag);
 
-/* The same for all that a ring held which is overwritten: it does not follow what was put before.
- */
-int vmt_pt_kept_snapshot(struct vmt_pt_kept *kept, const struct vmt_aux_area *area,
-			 const struct vmt_store_trace *trace, struct vmt_store_writer *store,
-			 struct vmt_diag *diag);
+/* The end of the stream: what waits for a packet does not come to anything else. */
+int vmt_pt_kept_end(struct vmt_pt_kept *kept, struct vmt_store_writer *store,
+		    struct vmt_diag *diag);
 
 #endif

@@ -66,7 +66,9 @@ static int write_piece(const struct vmt_pt_ring *ring, uint64_t tail, size_t len
 		.parts = { { ring->aux + at, front }, { ring->aux, len - front } },
 	};
 
-	return ring->kept ? vmt_pt_kept_put(ring->kept, &ring->area, &trace, store, diag)
+	return ring->kept ? vmt_pt_kept_put(ring->kept, &ring->area, &trace,
+					    restart ? VMT_PT_KEPT_RESTART : VMT_PT_KEPT_CONTINUES,
+					    store, diag)
 			  : vmt_store_aux(store, &ring->area, &trace, diag);
 }
 
@@ -115,7 +117,8 @@ int vmt_pt_ring_snapshot(const struct vmt_pt_ring *ring, uint64_t now_ns,
 		.time_last_ns = now_ns,
 		.parts = { { ring->aux + at, old }, { ring->aux, at } },
 	};
-	int err = ring->kept ? vmt_pt_kept_snapshot(ring->kept, &ring->area, &trace, store, diag)
+	int err = ring->kept ? vmt_pt_kept_put(ring->kept, &ring->area, &trace,
+					       VMT_PT_KEPT_SNAPSHOT, store, diag)
 			     : vmt_store_aux(store, &ring->area, &trace, diag);
 
 	counts->bytes += err ? 0 : old + at;

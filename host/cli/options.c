@@ -264,7 +264,7 @@ static const struct vmt_option_row rows[] = {
 	  "only these events: "
 	  "exit,entry,userspace,switch,wakeup,inject,tsc_write,note,mark,loss,gap",
 	  "exit entry exit,entry exit,gap,loss mark", VMT_OPT_TEXT, AT(types), 0, NULL },
-	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata", "guest host perfdata",
+	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata or vmt", "guest host perfdata vmt",
 	  VMT_OPT_TEXT, AT(to), 0, NULL },
 	{ "offset", 0, "N", "TSC offset in guest units, signed", NULL, VMT_OPT_I64, AT(offset),
 	  AT(has_offset), NULL },
