@@ -189,6 +189,7 @@ static const char *known_name(const char *name)
 					     "connection-lost",
 					     "connection-back",
 					     "hotplug",
+					     "trigger",
 					     "thread-not-captured" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -8,6 +8,7 @@
 
 #include "decode/base/diag.h"
 #include "decode/store/store.h"
+#include "host/capture/trigger_watch.h"
 #include "host/domain/domain.h"
 
 /*
@@ -23,7 +24,9 @@ struct vmt_capture_options {
 	bool vm_events_only, system_wide; /* of pt */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;
-	const char *session_json; /* the session document, written first and repeated */
+	const char *session_json;	    /* the session document, written first and repeated */
+	const struct vmt_trigger *triggers; /* looked for in the records; copied */
+	size_t nr_triggers;
 };
 
 struct vmt_capture;
@@ -62,8 +65,17 @@ int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
 /* The same, and Intel PT that is overwritten is taken as well. */
 int vmt_capture_flush(struct vmt_capture *capture, struct vmt_diag *diag);
 
+/* Takes the first trigger that fired since the last call; false when there is none. */
+bool vmt_capture_triggered(struct vmt_capture *capture, struct vmt_trigger_hit *hit);
+
 /* Perf clock of the records now (of a replay: the recording's), 0 when it is not known. */
 uint64_t vmt_capture_now_ns(const struct vmt_capture *capture);
+
+/*
+ * Records up to this perf clock are in the store, or would be after vmt_capture_flush. UINT64_MAX:
+ * a replay that is over.
+ */
+uint64_t vmt_capture_seen_ns(const struct vmt_capture *capture);
 
 /* A domain changed (from vmt_watch): the mark is stored, threads and TSC snapshots are read again.
  */

@@ -125,6 +125,7 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	}
 	live->ops = setup->ops;
 	live->store = setup->store;
+	live->watch = setup->watch;
 	live->sched = setup->sched;
 	live->system_wide = setup->pt && setup->system_wide;
 	live->pt_type = setup->pt ? setup->pmu.type : 0;

@@ -33,6 +33,7 @@ struct vmt_live_setup {
 	size_t nr_cpus;
 	const struct vmt_domains *domains;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch; /* NULL: none; must outlive the capture */
 };
 
 struct vmt_live;

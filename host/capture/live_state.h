@@ -48,6 +48,7 @@ enum {
 struct vmt_live {
 	const struct vmt_perf_ops *ops;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch;
 	bool sched, system_wide;
 	/* Intel PT. pt_type 0: not wanted. */
 	uint32_t pt_type;

@@ -64,6 +64,9 @@ struct vmt_cli {
 	enum vmt_severity fail_on;
 	/* verbs' own */
 	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
+	const char *triggers[VMT_CLI_LIST_MAX];
+	size_t nr_triggers;
+	uint64_t before_ns, after_ns;
 	bool conceal, event_trace, vm_events_only, system_wide;
 	bool bill, storms, use_monitor, compress;
 	uint64_t buffer_bytes, pt_buffer_bytes, keep_ns, limit_bytes, duration_ns;

@@ -5,6 +5,8 @@
  */
 #include "host/cli/options.h"
 
+#include "host/capture/trigger.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,16 @@ static bool read_pid(struct vmt_cli *cli, const char *value, const char **why)
 	if (cli->nr_pids == VMT_CLI_LIST_MAX)
 		return false;
 	cli->pids[cli->nr_pids++] = (pid_t)pid;
+	return true;
+}
+
+static bool read_trigger(struct vmt_cli *cli, const char *value, const char **why)
+{
+	if (cli->nr_triggers == VMT_TRIGGERS_MAX) {
+		*why = "at most 8 triggers";
+		return false;
+	}
+	cli->triggers[cli->nr_triggers++] = value;
 	return true;
 }
 
@@ -233,6 +245,13 @@ static const struct vmt_option_row rows[] = {
 	  VMT_OPT_FLAG, AT(system_wide), 0, NULL },
 	{ "keep", 0, "TIME", "flight recorder: keep only the last TIME of records", NULL,
 	  VMT_OPT_DURATION, AT(keep_ns), 0, NULL },
+	{ "trigger", 0, "EXPR",
+	  "snapshot of its own when EXPR holds (repeatable), as exits>50k/s for 200ms",
+	  "exits> reason= p99( steal>", CUSTOM(read_trigger) },
+	{ "before", 0, "TIME", "what a trigger's snapshot holds before it (default 10s)", NULL,
+	  VMT_OPT_DURATION, AT(before_ns), 0, NULL },
+	{ "after", 0, "TIME", "the same after it (default 2s)", NULL, VMT_OPT_DURATION,
+	  AT(after_ns), 0, NULL },
 	{ "limit", 0, "SIZE", "largest size of the file (default 4G)", NULL, VMT_OPT_SIZE,
 	  AT(limit_bytes), 0, NULL },
 	{ "duration", 0, "TIME", "stop after TIME (s, ms, us, ns, m, h; default s)", NULL,

@@ -72,6 +72,10 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 	json_object_set_new(doc, "pt_bytes", number(info->pt_bytes));
 	json_object_set_new(doc, "pt_buffers_full", number(info->pt_truncated));
 	json_object_set_new(doc, "losses_of_unknown_size", number(info->unknown_losses));
+	json_object_set_new(doc, "triggers", text_or_null(info->triggers));
+	json_object_set_new(doc, "triggered", number(info->triggered));
+	json_object_set_new(doc, "snapshots", number(info->snapshots));
+	json_object_set_new(doc, "last_snapshot", text_or_null(info->last_snapshot));
 	json_object_set_new(doc, "end_reason", text_or_null(info->end_reason));
 	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
 }
@@ -114,6 +118,20 @@ static void print_kept(FILE *out, const struct vmt_session_info *info)
 		(unsigned long long)info->kept_exits, (unsigned long long)info->exits);
 }
 
+void vmt_print_flight(FILE *out, const struct vmt_session_info *info)
+{
+	char text[sizeof(info->last_snapshot)];
+
+	if (info->triggers[0])
+		fprintf(out, "  trigger  %s: fired %llu times\n",
+			vmt_text_safe(text, sizeof(text), info->triggers),
+			(unsigned long long)info->triggered);
+	if (info->snapshots)
+		fprintf(out, "  snapshot %llu taken, the last is %s\n",
+			(unsigned long long)info->snapshots,
+			vmt_text_safe(text, sizeof(text), info->last_snapshot));
+}
+
 void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 {
 	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
@@ -132,6 +150,8 @@ void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 			(unsigned long long)info->pt_truncated);
 	if (info->keep_ns)
 		print_kept(out, info);
+	if (info->triggers[0] || info->snapshots)
+		vmt_print_flight(out, info);
 	if (info->end_reason[0] && strcmp(info->end_reason, VMT_SESSION_STOPPED) != 0)
 		fprintf(out, "  ended: %s\n", info->end_reason);
 }
@@ -156,6 +176,10 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 		.keep_ns = cli->keep_ns,
 		.limit_bytes = cli->limit_bytes,
 		.duration_ns = cli->duration_ns,
+		.triggers = cli->triggers,
+		.nr_triggers = cli->nr_triggers,
+		.before_ns = cli->before_ns,
+		.after_ns = cli->after_ns,
 	};
 }
 

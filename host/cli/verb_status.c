@@ -30,6 +30,7 @@ static void print_text(const struct vmt_session_info *info)
 		printf("  kept     about the newest %g s (--keep): %llu records, %llu exits\n",
 		       (double)info->keep_ns / 1e9, (unsigned long long)info->kept_records,
 		       (unsigned long long)info->kept_exits);
+	vmt_print_flight(stdout, info);
 	if (info->bytes_per_minute)
 		printf("  size     about %s a minute\n",
 		       vmt_text_bytes(size, sizeof(size), info->bytes_per_minute));

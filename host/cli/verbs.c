@@ -6,8 +6,8 @@
 
 #define BARE_PT "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
 #define RECORDING                                                                                  \
-	"backend buffer pt-buffer pt-terms system-wide vm-events-only keep limit compress "        \
-	"duration"
+	"backend buffer pt-buffer pt-terms system-wide vm-events-only keep trigger before "        \
+	"after limit compress duration"
 
 static const struct vmt_verb_row rows[] = {
 	{ "list", "", "domains, their vCPU threads, TSC and what can be traced", "monitor", NULL,
@@ -19,7 +19,8 @@ static const struct vmt_verb_row rows[] = {
 	{ "start", "", "start a capture in the background", RECORDING, NULL, vmt_verb_start, 0, 0,
 	  false, false,
 	  "vmtrace start --domain web01\nvmtrace start -d web01 --keep 30s\nvmtrace start --pid "
-	  "4711 --limit 1G" },
+	  "4711 --limit 1G\nvmtrace start -d web01 --keep 30s --trigger 'exits>50k/s for 200ms' "
+	  "--before 20s" },
 	{ "stop", "[SESSION]", "stop a capture and print its summary", "", "@session",
 	  vmt_verb_stop, 0, 1, false, false, "vmtrace stop\nvmtrace stop -d web01" },
 	{ "status", "[SESSION]", "running captures: size, events, loss", "", "@session",

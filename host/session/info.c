@@ -41,6 +41,10 @@ static const struct member {
 	NUMBER(unknown_losses),
 	NUMBER(pt_bytes),
 	NUMBER(pt_truncated),
+	TEXT(triggers),
+	NUMBER(triggered),
+	NUMBER(snapshots),
+	TEXT(last_snapshot),
 };
 
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))
