@@ -5,11 +5,11 @@
  */
 #include "host/cli/options.h"
 
-#include "host/capture/trigger.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "host/capture/trigger.h"
 
 static bool read_domain(struct vmt_cli *cli, const char *value, const char **why)
 {
@@ -292,6 +292,8 @@ static const struct vmt_option_row rows[] = {
 	  AT(vm_events_only), 0, NULL },
 	{ "caps", 0, "FILE", "capabilities of another CPU instead of this one's", "@file",
 	  VMT_OPT_TEXT, AT(caps), 0, NULL },
+	{ "pt-mode", 0, "MODE", "pt_mode of kvm_intel: system or host-guest", "system host-guest",
+	  VMT_OPT_TEXT, AT(pt_mode), 0, NULL },
 	{ "pt-raw", 0, NULL, "the input is the bare Intel PT byte stream of one CPU", NULL,
 	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
 	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),

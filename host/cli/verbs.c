@@ -16,6 +16,8 @@ static const struct vmt_verb_row rows[] = {
 	{ "doctor", "", "what this host and a domain allow: a line a check, with cause and cure",
 	  "backend", NULL, vmt_verb_doctor, 0, 0, false, false,
 	  "vmtrace doctor\nvmtrace doctor -d web01\nvmtrace doctor --backend kvm,pt" },
+	{ "setup", "", "what a capture needs of the host and what stays beyond it", "pt-mode", NULL,
+	  vmt_verb_setup, 0, 0, false, false, "vmtrace setup --pt-mode system" },
 	{ "start", "", "start a capture in the background", RECORDING, NULL, vmt_verb_start, 0, 0,
 	  false, false,
 	  "vmtrace start --domain web01\nvmtrace start -d web01 --keep 30s\nvmtrace start --pid "
