@@ -130,6 +130,7 @@ static void take_recorder(struct vmt_input *in, const json_t *recorder)
 		return;
 	in->facts.has_recorder_cpu = true;
 	in->facts.recorder_cpu_ns = number(cpu);
+	in->facts.recorder_exits = number(json_object_get(recorder, "exits"));
 }
 
 static void take_host(struct vmt_input *in, const json_t *host)

@@ -84,6 +84,7 @@ static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 	int err;
 
 	c->facts.cpu_ns = cpu_now_ns() - c->cpu_start_ns;
+	c->facts.exits = c->counts.exits;
 	json = vmt_document_live(c->base_json, &c->facts, c->domains);
 	err = json ? vmt_store_session(c->store, json, diag)
 		   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
@@ -539,6 +540,9 @@ struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
 		.pt_areas = live.pt_areas,
 		.pt_bytes = c->counts.pt.bytes,
 		.pt_truncated = c->counts.pt.truncated,
+		.pt_partial = c->counts.pt.partial,
+		.pt_collisions = c->counts.pt.collisions,
+		.pt_unstored = c->counts.pt.unstored,
 		.cpu_ns = cpu_now_ns() - c->cpu_start_ns,
 	};
 }

@@ -88,7 +88,8 @@ struct vmt_capture_stats {
 	uint64_t exits;		     /* kvm_exit samples seen, by tracepoint id */
 	uint64_t pt_areas, pt_bytes; /* of Intel PT, stored */
 	uint64_t pt_truncated;	     /* how often an AUX area was full */
-	uint64_t cpu_ns;	     /* own CPU time */
+	uint64_t pt_partial, pt_collisions, pt_unstored; /* of struct vmt_pt_counts */
+	uint64_t cpu_ns;				 /* own CPU time */
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 

@@ -99,6 +99,10 @@ void vmt_recorder_update(struct vmt_recorder *r)
 	r->info.unknown_losses = stats.unknown_losses;
 	r->info.pt_bytes = stats.pt_bytes;
 	r->info.pt_truncated = stats.pt_truncated;
+	r->info.pt_partial = stats.pt_partial;
+	r->info.pt_collisions = stats.pt_collisions;
+	r->info.pt_unstored = stats.pt_unstored;
+	r->info.cpu_ns = stats.cpu_ns;
 	r->info.kept_bytes = bytes - totals.dropped_bytes;
 	r->info.kept_records = stats.records - totals.dropped_records;
 	r->info.kept_exits = stats.exits - totals.dropped_exits;

@@ -44,6 +44,10 @@ struct vmt_session_info {
 	uint64_t pt_bytes;	 /* of Intel PT, all ever recorded */
 	uint64_t pt_truncated;	 /* how often a buffer of Intel PT was full */
 	uint64_t unknown_losses; /* losses whose size nobody knows: not in lost_records */
+	uint64_t pt_partial;	 /* how often VMX stopped it for a while */
+	uint64_t pt_collisions;	 /* how often a sample took its buffer */
+	uint64_t pt_unstored;	 /* bytes that found no room in the file */
+	uint64_t cpu_ns;	 /* CPU time of the recorder itself */
 	uint64_t triggered;	 /* how often a trigger fired */
 	uint64_t snapshots;	 /* that the session took of itself */
 	char last_snapshot[640]; /* file, "" while there is none */

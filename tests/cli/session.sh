@@ -83,6 +83,10 @@ run "status of a domain" 0 '^  records  [0-9]+, of these [0-9]+ exits' status we
     .sessions[0].state == "running" and .sessions[0].domains == ["web01"] and .sessions[0].file == "'"$work"'/live.vmt"' >/dev/null
 ok "status as json"
 run "status as csv" 0 '^s-[-0-9]+,running,"web01",' status --format csv
+run "status tells the own cost" 0 '^  cost     [0-9.]+ ms of CPU' status web01
+run "list: who is recorded" 0 "^ +session s-[-0-9]+ records" list -c "$LIBVIRT_DEFAULT_URI"
+"$VMTRACE" list --format json | jq -e '.domains[0].session.file == "'"$work"'/live.vmt"' >/dev/null
+ok "list as json: the session"
 run "status of another domain" 3 'no session of db01' status -d db01
 run "snapshot" 0 '^snap.vmt \(.*goes on$' snapshot -d web01 -o snap.vmt
 run "snapshot: an output is kept" 1 'snap.vmt' snapshot -d web01 -o snap.vmt
