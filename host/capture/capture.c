@@ -53,6 +53,7 @@ struct vmt_capture {
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
 	uint64_t unknown_losses; /* of a size that nobody knows */
+	bool overwrites;	 /* Intel PT: the front of the file is dropped as well */
 	bool stopped;
 };
 
@@ -222,6 +223,8 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 		err = vmt_live_open(&c->live, &setup, diag);
 	free(cpus);
 	if (!err)
+		err = vmt_live_write_existing(c->live, c->domains, diag);
+	if (!err)
 		err = write_clocks(c, diag);
 	return err ? err : vmt_live_enable(c->live, diag);
 }
@@ -297,6 +300,7 @@ int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_opt
 					  "memory is short");
 	}
 	c->domains = domains;
+	c->overwrites = options->pt_overwrite;
 	c->store = store;
 	c->cpu_start_ns = cpu_now_ns();
 	c->base_json = strdup(options->session_json ? options->session_json : "{}");
@@ -496,7 +500,10 @@ int vmt_capture_drain(struct vmt_capture *c, struct vmt_diag *diag)
 
 static int take_snapshot(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	return vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+	int err = c->overwrites ? vmt_live_write_existing(c->live, c->domains, diag) : 0;
+	int second = vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+
+	return err ? err : second;
 }
 
 int vmt_capture_flush(struct vmt_capture *c, struct vmt_diag *diag)

@@ -54,6 +54,13 @@ int vmt_live_fd(const struct vmt_live *live);
 int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
 
 /*
+ * Writes who was there before the capture, for Intel PT; nothing without it. Again where a flight
+ * recorder may have dropped it.
+ */
+int vmt_live_write_existing(struct vmt_live *live, const struct vmt_domains *domains,
+			    struct vmt_diag *diag);
+
+/*
  * Takes what the overwritten areas of Intel PT hold; nothing to do where they are drained. The
  * events stand still meanwhile. The first error of the store, after all were tried.
  */

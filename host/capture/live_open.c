@@ -162,6 +162,8 @@ static int note_id(struct vmt_live *live, struct vmt_live_event *event, int fd,
 	if (!grow((void **)&event->ids, event->nr_ids, &event->cap_ids, sizeof(*event->ids)))
 		return out_of_memory(diag);
 	event->ids[event->nr_ids++] = id;
+	if (event == &live->events[VMT_LIVE_PT] && !live->pt_id)
+		live->pt_id = id;
 	return 0;
 }
 

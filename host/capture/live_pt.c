@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/capture/live_state.h"
+#include "host/capture/synth.h"
 
 #define DATA_RING_BYTES	  (64u << 10) /* AUX, ITRACE_START, MMAP2, COMM of one thread or CPU */
 #define AUX_MIN		  (64u << 10)
@@ -124,6 +125,16 @@ int vmt_live_drain_pt(struct vmt_live *live, struct vmt_live_ring *ring,
 			  : 0;
 
 	return err ? err : enabled;
+}
+
+int vmt_live_write_existing(struct vmt_live *live, const struct vmt_domains *domains,
+			    struct vmt_diag *diag)
+{
+	if (!live->pt_id)
+		return 0;
+	if (!live->synth_stream)
+		live->synth_stream = live->next_stream++;
+	return vmt_synth_domains(domains, live->pt_id, live->synth_stream, live->store, diag);
 }
 
 int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,
