@@ -21,6 +21,7 @@ struct vmt_capture_options {
 	uint64_t buffer_bytes; /* all rings together; 0: 64 MiB */
 	uint64_t pt_buffer_bytes;	  /* all AUX areas together; 0: 64 MiB */
 	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
+	const char *pt_filter;		  /* vmt_pt_filter_make; NULL: none */
 	bool vm_events_only, system_wide; /* of pt */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;

@@ -131,6 +131,7 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	live->pt_type = setup->pt ? setup->pmu.type : 0;
 	live->pt_config = setup->config.config;
 	live->pt_overwrite = setup->overwrite;
+	memcpy(live->pt_filter, setup->pt_filter, sizeof(live->pt_filter));
 	live->epoll = epoll_create1(EPOLL_CLOEXEC);
 	err = live->epoll < 0 ? vmt_diag_set(diag, VMT_E_LIMIT, "cannot make an epoll descriptor",
 					     "the limit of open files is reached")

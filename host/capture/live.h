@@ -10,6 +10,7 @@
 #include "decode/store/store.h"
 #include "host/capture/perf_event.h"
 #include "host/capture/pt_config.h"
+#include "host/capture/pt_filter.h"
 #include "host/capture/ring.h"
 #include "host/capture/threads.h"
 
@@ -20,13 +21,14 @@
  */
 struct vmt_live_setup {
 	const struct vmt_perf_ops *ops;
-	const char *tracefs;	     /* folder */
-	bool kvm, sched, pt;	     /* what is wanted */
-	bool system_wide;	     /* pt: every CPU, not the vCPU threads alone */
-	struct vmt_pt_pmu pmu;	     /* of pt */
-	struct vmt_pt_config config; /* the same */
-	bool overwrite;		     /* pt: only vmt_live_snapshot takes it */
-	uint64_t pt_bytes;	     /* all AUX areas together, 0: 64 MiB */
+	const char *tracefs;		   /* folder */
+	bool kvm, sched, pt;		   /* what is wanted */
+	bool system_wide;		   /* pt: every CPU, not the vCPU threads alone */
+	struct vmt_pt_pmu pmu;		   /* of pt */
+	struct vmt_pt_config config;	   /* the same */
+	char pt_filter[VMT_PT_FILTER_MAX]; /* address filters of pt, "": none */
+	bool overwrite;			   /* pt: only vmt_live_snapshot takes it */
+	uint64_t pt_bytes;		   /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;
 	const int *cpus; /* online */

@@ -71,11 +71,16 @@ static int open_pt(struct vmt_live *live, pid_t tid, int cpu, struct vmt_diag *d
 {
 	struct vmt_perf_want want = vmt_live_want(live, VMT_LIVE_PT);
 	size_t quarter = live->pt_aux_bytes / 4;
+	int ring, err;
 
 	want.pid = tid;
 	want.cpu = cpu;
 	want.aux_watermark = (uint32_t)(quarter < AUX_WATERMARK_MAX ? quarter : AUX_WATERMARK_MAX);
-	return vmt_live_open_ring(live, VMT_LIVE_PT, want, DATA_RING_BYTES, diag);
+	ring = vmt_live_open_ring(live, VMT_LIVE_PT, want, DATA_RING_BYTES, diag);
+	if (ring < 0 || !live->pt_filter[0])
+		return ring;
+	err = vmt_perf_filter(live->ops, live->rings[ring].leader, live->pt_filter, diag);
+	return err ? err : ring;
 }
 
 int vmt_live_open_pt_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)

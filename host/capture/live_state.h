@@ -54,7 +54,8 @@ struct vmt_live {
 	uint32_t pt_type;
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
-	uint64_t pt_id; /* of the first of its events, 0: none yet */
+	char pt_filter[VMT_PT_FILTER_MAX]; /* "": none */
+	uint64_t pt_id;			   /* of the first of its events, 0: none yet */
 	uint32_t synth_stream;
 	bool pt_overwrite;
 	int epoll;

@@ -64,7 +64,7 @@ struct vmt_cli {
 	enum vmt_severity fail_on;
 	/* verbs' own */
 	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
-	const char *pt_mode;
+	const char *pt_mode, *pt_filter;
 	const char *triggers[VMT_CLI_LIST_MAX];
 	size_t nr_triggers;
 	uint64_t before_ns, after_ns;

@@ -241,6 +241,10 @@ static const struct vmt_option_row rows[] = {
 	  "how Intel PT is set up, terms of the kernel's intel_pt/format on top of the default",
 	  "mtc= cyc psb_period= noretcomp notnt pwr_evt ptw event=0", VMT_OPT_TEXT, AT(pt_terms), 0,
 	  NULL },
+	{ "filter", 0, "FILTER",
+	  "Intel PT of some addresses: 'filter START/SIZE[@FILE]', 'stop START/SIZE', commas "
+	  "between",
+	  "filter stop tracestop", VMT_OPT_TEXT, AT(pt_filter), 0, NULL },
 	{ "system-wide", 0, NULL, "Intel PT of every CPU instead of the vCPU threads", NULL,
 	  VMT_OPT_FLAG, AT(system_wide), 0, NULL },
 	{ "keep", 0, "TIME", "flight recorder: keep only the last TIME of records", NULL,

@@ -194,6 +194,7 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 			   .nr_pids = cli->nr_pids },
 		.backend = cli->backend,
 		.pt_terms = cli->pt_terms,
+		.pt_filter = cli->pt_filter,
 		.vm_events_only = cli->vm_events_only,
 		.system_wide = cli->system_wide,
 		.pt_buffer_bytes = cli->pt_buffer_bytes,

@@ -6,7 +6,7 @@
 
 #define BARE_PT "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
 #define RECORDING                                                                                  \
-	"backend buffer pt-buffer pt-terms system-wide vm-events-only keep trigger before "        \
+	"backend buffer pt-buffer pt-terms filter system-wide vm-events-only keep trigger before " \
 	"after limit compress duration"
 
 static const struct vmt_verb_row rows[] = {

@@ -267,6 +267,7 @@ static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 					       .buffer_bytes = r->options->buffer_bytes,
 					       .pt_buffer_bytes = r->options->pt_buffer_bytes,
 					       .pt_terms = r->options->pt_terms,
+					       .pt_filter = r->options->pt_filter,
 					       .vm_events_only = r->options->vm_events_only,
 					       .system_wide = r->options->system_wide,
 					       .pt_overwrite = r->options->keep_ns != 0,

@@ -18,6 +18,7 @@ struct vmt_session_options {
 	struct vmt_domain_query query;
 	const char *backend;  /* auto, a list of kvm,sched,pt, replay:FILE */
 	const char *pt_terms; /* these of struct vmt_capture_options */
+	const char *pt_filter;
 	bool vm_events_only, system_wide;
 	uint64_t pt_buffer_bytes;
 	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
