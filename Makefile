@@ -101,6 +101,11 @@ $(PTCPU): $(PTCPU_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
 
+# ---- the kernel module of vmx/kmod, for the running kernel or KDIR's ----
+.PHONY: kmod
+kmod:
+	@$(MAKE) --no-print-directory -C $(srcdir)/vmx/kmod OUT=$(abspath $(O))/kmod
+
 # A make of its own, parallel even where this one is not.
 SUBMAKE = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory -f $(srcdir)/Makefile
 .PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
@@ -196,6 +201,6 @@ dist:
 clean:
 	rm -rf $(O) $(O)-san $(O)-cov
 help:
-	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
+	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps kmod clean"
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
