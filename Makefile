@@ -131,7 +131,7 @@ deps:
 demo: deps
 	@$(SUBMAKE) O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure ptcpu_controls)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
@@ -152,7 +152,7 @@ check-mutation: $(TEST_BIN)
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
 		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
-check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
+check-labs: all $(PTCPU) $(O)/tests/tools/ptcpu_controls $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 

@@ -9,6 +9,7 @@
 #include "decode/base/diag.h"
 #include "decode/store/store.h"
 #include "host/domain/domain.h"
+#include "vmx/pt_plan.h"
 
 /*
  * Capture into a .vmt: rings of the kernel's tracepoints (backend kvm, sched), Intel PT (pt) or a
@@ -21,6 +22,8 @@ struct vmt_capture_options {
 	uint64_t pt_buffer_bytes;	  /* all AUX areas together; 0: 64 MiB */
 	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
 	bool vm_events_only, system_wide; /* of pt */
+	enum vmx_pt_mode pt_mode;	  /* pt: VMX_PT_SYSTEM or VMX_PT_GUEST_ONLY */
+	bool pt_conceal;		  /* pt: VMX is not to be seen in it */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;
 	const char *session_json; /* the session document, written first and repeated */

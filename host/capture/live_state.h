@@ -54,6 +54,8 @@ struct vmt_live {
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
 	bool pt_overwrite;
+	bool pt_no_host; /* the host is left out by the driver, the guest traced by VMX controls */
+	int controls;	 /* descriptor of the kernel module that sets them, -1: none */
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;

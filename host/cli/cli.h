@@ -12,6 +12,7 @@
 #include "decode/base/diag.h"
 #include "decode/base/vcpu_set.h"
 #include "host/cli/pt_options.h"
+#include "vmx/pt_plan.h"
 
 /*
  * The command line: one table of options (options.c) and one of verbs (verbs.c) feed the parser,
@@ -63,7 +64,8 @@ struct vmt_cli {
 	bool has_fail_on;
 	enum vmt_severity fail_on;
 	/* verbs' own */
-	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
+	const char *backend, *pt_terms, *by, *types, *guest_kallsyms, *to, *caps;
+	enum vmx_pt_mode pt_mode;
 	bool conceal, event_trace, vm_events_only, system_wide;
 	bool bill, storms, use_monitor, compress;
 	uint64_t buffer_bytes, pt_buffer_bytes, keep_ns, limit_bytes, duration_ns;

@@ -181,6 +181,18 @@ static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
 	return true;
 }
 
+static bool read_mode(struct vmt_cli *cli, const char *value, const char **why)
+{
+	for (unsigned int m = 0; m < VMX_PT_MODES; m++) {
+		if (!strcmp(value, vmx_pt_mode_name((enum vmx_pt_mode)m))) {
+			cli->pt_mode = (enum vmx_pt_mode)m;
+			return true;
+		}
+	}
+	*why = "system, guest-only or host-only";
+	return false;
+}
+
 #define AT(m)	   offsetof(struct vmt_cli, m)
 #define CUSTOM(fn) VMT_OPT_CUSTOM, 0, 0, fn
 
@@ -263,8 +275,9 @@ static const struct vmt_option_row rows[] = {
 	  AT(has_mult), NULL },
 	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
 	  "48 32", CUSTOM(read_frac) },
-	{ "mode", 0, "MODE", "what to trace: system (default), guest-only, host-only",
-	  "system guest-only host-only", VMT_OPT_TEXT, AT(mode), 0, NULL },
+	{ "mode", 0, "MODE",
+	  "what Intel PT traces: system (default), guest-only, and for vmx plan host-only",
+	  "system guest-only host-only", CUSTOM(read_mode) },
 	{ "conceal", 0, NULL, "nothing in the stream is to show VMX", NULL, VMT_OPT_FLAG,
 	  AT(conceal), 0, NULL },
 	{ "event-trace", 0, NULL, "with Event Trace: reason, qualification and vector of exits",

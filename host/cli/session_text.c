@@ -148,6 +148,8 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 		.pt_terms = cli->pt_terms,
 		.vm_events_only = cli->vm_events_only,
 		.system_wide = cli->system_wide,
+		.pt_mode = cli->pt_mode,
+		.pt_conceal = cli->conceal,
 		.pt_buffer_bytes = cli->pt_buffer_bytes,
 		.output = vmt_is_stdout(cli->output) ? NULL : cli->output,
 		.force = cli->force,

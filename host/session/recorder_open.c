@@ -269,6 +269,8 @@ static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 					       .pt_terms = r->options->pt_terms,
 					       .vm_events_only = r->options->vm_events_only,
 					       .system_wide = r->options->system_wide,
+					       .pt_mode = r->options->pt_mode,
+					       .pt_conceal = r->options->pt_conceal,
 					       .pt_overwrite = r->options->keep_ns != 0,
 					       .session_json = json };
 	int err = json ? vmt_capture_open(&r->capture, &options, &r->domains, r->store, diag)

@@ -9,6 +9,7 @@
 
 #include "decode/base/diag.h"
 #include "host/domain/domain.h"
+#include "vmx/pt_plan.h"
 
 /*
  * Sessions: a recorder process each, known by a directory under /run/vmtrace (root) or
@@ -18,7 +19,8 @@ struct vmt_session_options {
 	struct vmt_domain_query query;
 	const char *backend;  /* auto, a list of kvm,sched,pt, replay:FILE */
 	const char *pt_terms; /* these of struct vmt_capture_options */
-	bool vm_events_only, system_wide;
+	bool vm_events_only, system_wide, pt_conceal;
+	enum vmx_pt_mode pt_mode;
 	uint64_t pt_buffer_bytes;
 	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
 	bool force, compress;

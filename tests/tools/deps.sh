@@ -12,7 +12,7 @@ declare -A sets=(
     [fuzz]="$build clang libclang-rt-14-dev"
     [labs]="$check libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 seabios
         busybox-static cpio kmod e2fsprogs bochs bochsbios vgabios isolinux syslinux-common xorriso
-        zstd linux-headers-cloud-amd64"
+        zstd"
 )
 
 want=${1:-build}
