@@ -101,6 +101,11 @@ $(PTCPU): $(PTCPU_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^
 
+# ---- the kernel module of vmx/kmod, for the running kernel or KDIR's ----
+.PHONY: kmod
+kmod:
+	@$(MAKE) --no-print-directory -C $(srcdir)/vmx/kmod OUT=$(abspath $(O))/kmod
+
 # A make of its own, parallel even where this one is not.
 SUBMAKE = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --no-print-directory -f $(srcdir)/Makefile
 .PHONY: all demo check check-unit check-mutation check-labs lint format-check format check-layers check-docs bench \
@@ -126,7 +131,7 @@ deps:
 demo: deps
 	@$(SUBMAKE) O=$(O) all $(O)/tests/tools/gen_capture
 	@O=$(O) $(srcdir)/tests/tools/demo.sh
-TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure)
+TOOLS := $(addprefix $(O)/tests/tools/,gen_capture gen_perfdata gen_ptdata gen_ptfleet gen_ptvmt measure ptcpu_controls)
 $(TOOLS): %: %.o $(SUPPORT) $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT) -Wl,--start-group $(LIBS) -Wl,--end-group $(PKG_LIBS)
 
@@ -147,7 +152,7 @@ check-mutation: $(TEST_BIN)
 		MUTATE_LD='$(abspath $(SUPPORT)) -Wl,--start-group $(abspath $(LIBS)) -Wl,--end-group $(PKG_LIBS) -lcmocka' \
 		$(srcdir)/tests/mutation/run.sh $(MUTATION)
 
-check-labs: all $(PTCPU) $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
+check-labs: all $(PTCPU) $(O)/tests/tools/ptcpu_controls $(addprefix $(O)/tests/golden/,test_ptcpu test_ptcpu_libipt test_ptcpu_flow)
 	@$(srcdir)/tests/tools/deps.sh labs
 	@O=$(O) $(srcdir)/tests/live/run-labs.sh
 
@@ -196,6 +201,6 @@ dist:
 clean:
 	rm -rf $(O) $(O)-san $(O)-cov
 help:
-	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps clean"
+	@echo "all demo check check-mutation check-labs lint format-check format check-layers bench fuzz coverage install uninstall dist deps kmod clean"
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -49,6 +49,7 @@ struct vmt_capture {
 	struct process *processes;	 /* one a domain */
 	struct vmt_capture_counts counts;
 	struct vmt_document_facts facts;
+	struct vmt_document_pt pt;
 	const char *note;
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
@@ -79,6 +80,24 @@ static uint64_t cpu_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* What the module tells of each vCPU's VMX controls; nothing where memory is short. */
+static void read_controls(struct vmt_capture *c)
+{
+	struct vmtrace_vmx_state state;
+
+	c->pt.nr_controls = 0;
+	if (!c->pt.controls && c->live)
+		c->pt.controls = calloc(VCPUS_MAX, sizeof(*c->pt.controls));
+	for (size_t i = 0; c->pt.controls && i < c->domains->count; i++) {
+		const struct vmt_domain *d = &c->domains->items[i];
+
+		for (size_t v = 0; v < d->nr_vcpus && c->pt.nr_controls < VCPUS_MAX; v++) {
+			if (vmt_live_controls(c->live, d->vcpus[v].tid, &state))
+				c->pt.controls[c->pt.nr_controls++] = state;
+		}
+	}
+}
+
 static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 {
 	char *json;
@@ -86,7 +105,8 @@ static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 
 	c->facts.cpu_ns = cpu_now_ns() - c->cpu_start_ns;
 	c->facts.exits = c->counts.exits;
-	json = vmt_document_live(c->base_json, &c->facts, c->domains);
+	read_controls(c);
+	json = vmt_document_live(c->base_json, &c->facts, &c->pt, c->domains);
 	err = json ? vmt_store_session(c->store, json, diag)
 		   : vmt_diag_set(diag, VMT_E_NOMEM, "cannot write the session document",
 				  "memory is short");
@@ -210,6 +230,7 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 					.kvm = wanted->kvm,
 					.sched = wanted->sched,
 					.isa = host.isa,
+					.controls = -1,
 					.buffer_bytes = options->buffer_bytes,
 					.domains = c->domains,
 					.store = c->store,
@@ -219,6 +240,13 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 	if (wanted->pt)
 		err = vmt_pt_setup(&setup, options, &anchor, fs, diag);
 	c->note = setup.config.note;
+	c->pt = (struct vmt_document_pt){ .recorded = wanted->pt,
+					  .mode = vmx_pt_mode_name(setup.mode),
+					  .means = vmt_pt_means_name(setup.means),
+					  .privacy = setup.privacy == VMT_PRIVACY_GUEST	 ? "guest"
+						     : setup.privacy == VMT_PRIVACY_HOST ? "host"
+											 : NULL,
+					  .conceal = options->pt_conceal };
 	if (!err)
 		err = vmt_live_open(&c->live, &setup, diag);
 	free(cpus);
@@ -278,6 +306,7 @@ static void capture_free(struct vmt_capture *c)
 	vmt_clock_close(&c->clock);
 	vmt_trigger_watch_free(c->watch);
 	free(c->processes);
+	free(c->pt.controls);
 	free(c->base_json);
 	free(c);
 }

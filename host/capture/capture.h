@@ -11,6 +11,7 @@
 #include "decode/store/store.h"
 #include "host/capture/trigger_watch.h"
 #include "host/domain/domain.h"
+#include "vmx/pt_plan.h"
 
 /*
  * Capture into a .vmt: rings of the kernel's tracepoints (backend kvm, sched), Intel PT (pt) or a
@@ -24,6 +25,8 @@ struct vmt_capture_options {
 	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
 	const char *pt_filter;		  /* vmt_pt_filter_make; NULL: none */
 	bool vm_events_only, system_wide; /* of pt */
+	enum vmx_pt_mode pt_mode;	  /* pt: VMX_PT_SYSTEM or VMX_PT_GUEST_ONLY */
+	bool pt_conceal;		  /* pt: VMX is not to be seen in it */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;
 	enum vmt_privacy privacy;	    /* pt: the side that reaches the file */

@@ -79,8 +79,57 @@ static char *finish(json_t *doc)
 	return text;
 }
 
+static json_t *hex(uint64_t value)
+{
+	return json_sprintf("0x%llx", (unsigned long long)value);
+}
+
+static json_t *words_of(const uint32_t words[VMTRACE_VMX_WORDS])
+{
+	static const char *const names[VMTRACE_VMX_WORDS] = {
+		[VMTRACE_VMX_SECONDARY] = "secondary",
+		[VMTRACE_VMX_EXIT] = "exit",
+		[VMTRACE_VMX_ENTRY] = "entry",
+	};
+	json_t *one = json_object();
+
+	for (size_t i = 0; i < VMTRACE_VMX_WORDS; i++)
+		json_object_set_new(one, names[i], hex(words[i]));
+	return one;
+}
+
+static json_t *controls_of(const struct vmtrace_vmx_state *state)
+{
+	json_t *one = json_object();
+
+	json_object_set_new(one, "tid", json_integer(state->tid));
+	json_object_set_new(one, "before", words_of(state->before));
+	json_object_set_new(one, "in_force", words_of(state->in_force));
+	json_object_set_new(one, "after", words_of(state->after));
+	json_object_set_new(one, "guest_rtit_ctl", hex(state->guest_ctl));
+	json_object_set_new(one, "entries", json_integer((json_int_t)state->entries));
+	json_object_set_new(one, "untraced", json_integer((json_int_t)state->untraced));
+	json_object_set_new(one, "left", json_integer((json_int_t)state->left));
+	json_object_set_new(one, "rewritten", json_integer((json_int_t)state->rewritten));
+	return one;
+}
+
+static json_t *pt_of(const struct vmt_document_pt *pt)
+{
+	json_t *one = json_object(), *list = json_array();
+
+	json_object_set_new(one, "mode", text_or_null(pt->mode));
+	json_object_set_new(one, "means", text_or_null(pt->means));
+	json_object_set_new(one, "privacy", text_or_null(pt->privacy));
+	json_object_set_new(one, "conceal", json_boolean(pt->conceal));
+	for (size_t i = 0; i < pt->nr_controls; i++)
+		json_array_append_new(list, controls_of(&pt->controls[i]));
+	json_object_set_new(one, "controls", list);
+	return one;
+}
+
 char *vmt_document_live(const char *base_json, const struct vmt_document_facts *facts,
-			const struct vmt_domains *domains)
+			const struct vmt_document_pt *pt, const struct vmt_domains *domains)
 {
 	json_t *doc = json_loads(base_json, 0, NULL), *list = json_array(), *clock = json_object(),
 	       *recorder = json_object();
@@ -89,6 +138,8 @@ char *vmt_document_live(const char *base_json, const struct vmt_document_facts *
 	json_object_set_new(doc, "clock", clock);
 	json_object_set_new(doc, "start_ns", number_or_null(facts->start_ns));
 	json_object_set_new(doc, "has_switches", json_boolean(facts->has_switches));
+	if (pt->recorded)
+		json_object_set_new(doc, "pt", pt_of(pt));
 	json_object_set_new(recorder, "cpu_ns", json_integer((json_int_t)facts->cpu_ns));
 	json_object_set_new(recorder, "exits", json_integer((json_int_t)facts->exits));
 	json_object_set_new(doc, "recorder", recorder);
@@ -152,7 +203,7 @@ static json_t *parse(const void *json, size_t len)
 char *vmt_document_replay(const char *base_json, const char *recorded, size_t recorded_len,
 			  const struct vmt_domains *domains)
 {
-	static const char *const kept[] = { "host", "clock", "start_ns", "has_switches" };
+	static const char *const kept[] = { "host", "clock", "start_ns", "has_switches", "pt" };
 	json_t *doc = json_loads(base_json, 0, NULL);
 	json_t *old = parse(recorded, recorded_len);
 

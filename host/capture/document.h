@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "host/domain/domain.h"
+#include "vmx/kmod/vmtrace_vmx.h"
 
 /*
  * The JSON texts of a capture: the session document ("vmtrace-session/1") and marks. Texts are
@@ -19,9 +20,20 @@ struct vmt_document_facts {
 	uint64_t exits;	 /* that it has seen */
 };
 
+/* How Intel PT is recorded, and the VMX controls of vCPU threads where a kernel module sets them.
+ */
+struct vmt_document_pt {
+	bool recorded;
+	const char *mode, *means; /* vmx_pt_mode_name, vmt_pt_means_name */
+	const char *privacy;	  /* the side that is stored, NULL: both */
+	bool conceal;
+	struct vmtrace_vmx_state *controls;
+	size_t nr_controls;
+};
+
 /* base_json (tool, session, backend, host, …) completed by the facts and the domains' threads. */
 char *vmt_document_live(const char *base_json, const struct vmt_document_facts *facts,
-			const struct vmt_domains *domains);
+			const struct vmt_document_pt *pt, const struct vmt_domains *domains);
 
 /*
  * The document of a replay: domains are those of the recorded document with the live domains' names

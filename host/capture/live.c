@@ -120,6 +120,8 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	int err;
 
 	if (!live || !setup->nr_cpus) {
+		if (setup->pt && setup->controls >= 0)
+			setup->ops->close(setup->controls);
 		free(live);
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
 				    "memory is short");
@@ -140,6 +142,9 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 		.key = vmt_io_random(),
 	};
 	memcpy(live->pt_filter, setup->pt_filter, sizeof(live->pt_filter));
+	live->controls = setup->pt ? setup->controls : -1;
+	live->pt_no_host = setup->pt && setup->means == VMT_PT_MEANS_CONTROLS &&
+			   setup->mode == VMX_PT_GUEST_ONLY;
 	live->epoll = epoll_create1(EPOLL_CLOEXEC);
 	err = live->epoll < 0 ? vmt_diag_set(diag, VMT_E_LIMIT, "cannot make an epoll descriptor",
 					     "the limit of open files is reached")
@@ -193,6 +198,8 @@ void vmt_live_close(struct vmt_live *live)
 		vmt_live_close_ring(live, &live->rings[i]);
 	for (size_t i = 0; i < live->nr_events && live->events; i++)
 		free(live->events[i].ids);
+	if (live->controls >= 0)
+		live->ops->close(live->controls);
 	if (live->epoll >= 0)
 		close(live->epoll);
 	vmt_threads_free(&live->threads);

@@ -12,8 +12,10 @@
 #include "host/capture/perf_event.h"
 #include "host/capture/pt_config.h"
 #include "host/capture/pt_filter.h"
+#include "host/capture/pt_means.h"
 #include "host/capture/ring.h"
 #include "host/capture/threads.h"
+#include "vmx/kmod/vmtrace_vmx.h"
 
 /*
  * The kernel's tracepoints as a source (docs/CAPTURE.md): a ring a CPU with every event, filtered
@@ -30,7 +32,10 @@ struct vmt_live_setup {
 	char pt_filter[VMT_PT_FILTER_MAX]; /* address filters of pt, "": none */
 	bool overwrite;			   /* pt: only vmt_live_snapshot takes it */
 	enum vmt_privacy privacy;	   /* pt: the side that is stored */
-	uint64_t pt_bytes;		   /* all AUX areas together, 0: 64 MiB */
+	enum vmt_pt_means means;	   /* of pt */
+	enum vmx_pt_mode mode;		   /* of pt */
+	int controls;	   /* the module's descriptor, set up; taken over; -1: none */
+	uint64_t pt_bytes; /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;
 	const int *cpus; /* online */
@@ -95,6 +100,12 @@ pid_t vmt_live_uncaptured(const struct vmt_live *live, uint32_t *domain);
 /* The same for CPUs that came online. */
 int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus,
 		      struct vmt_diag *diag);
+
+/*
+ * What the kernel module tells of one thread's VMX controls; false where it does not set them, or
+ * does not know the thread.
+ */
+bool vmt_live_controls(const struct vmt_live *live, pid_t tid, struct vmtrace_vmx_state *out);
 
 struct vmt_live_totals {
 	size_t rings, descriptors, threads, events, pt_areas;

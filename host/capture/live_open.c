@@ -202,6 +202,7 @@ struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event)
 	case VMT_LIVE_PT:
 		return (struct vmt_perf_want){ .pmu_type = live->pt_type,
 					       .config = live->pt_config,
+					       .no_host = live->pt_no_host,
 					       .mappings = host_code && !wide };
 	default:
 		return (struct vmt_perf_want){ .config = live->events[event].id };

@@ -9,6 +9,7 @@
 #include "host/capture/live_state.h"
 #include "host/capture/pt_kept.h"
 #include "host/capture/synth.h"
+#include "host/capture/vmx_module.h"
 
 #define DATA_RING_BYTES	  (64u << 10) /* AUX, ITRACE_START, MMAP2, COMM of one thread or CPU */
 #define AUX_MIN		  (64u << 10)
@@ -107,7 +108,14 @@ int vmt_live_open_pt_thread(struct vmt_live *live, const struct vmt_domains *dom
 	struct vmt_diag own = { 0 };
 	int ring;
 
-	if (!live->pt_type || live->system_wide || !thread->is_vcpu)
+	if (!live->pt_type || !thread->is_vcpu)
+		return 0;
+	if (live->controls >= 0) {
+		ring = vmt_vmx_module_add(live->ops, live->controls, thread->tid, diag);
+		if (ring)
+			return ring;
+	}
+	if (live->system_wide)
 		return 0;
 	ring = open_pt(live, thread->tid, -1, &own);
 	if (ring == VMT_E_NOT_FOUND) /* it has ended meanwhile */
@@ -174,4 +182,9 @@ int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture
 		first_err = first_err ? first_err : err;
 	}
 	return first_err;
+}
+
+bool vmt_live_controls(const struct vmt_live *live, pid_t tid, struct vmtrace_vmx_state *out)
+{
+	return live->controls >= 0 && vmt_vmx_module_read(live->ops, live->controls, tid, out);
 }

@@ -59,6 +59,8 @@ struct vmt_live {
 	uint32_t synth_stream;
 	bool pt_overwrite;
 	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
+	bool pt_no_host; /* the host is left out by the driver, the guest traced by VMX controls */
+	int controls;	 /* descriptor of the kernel module that sets them, -1: none */
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;

@@ -71,6 +71,11 @@ static int system_control(int fd, unsigned long request, uintptr_t argument)
 	return ioctl(fd, request, argument);
 }
 
+static int system_open_device(const char *path)
+{
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 const struct vmt_perf_ops vmt_perf_system = {
 	.open = system_open,
 	.map = system_map,
@@ -78,6 +83,7 @@ const struct vmt_perf_ops vmt_perf_system = {
 	.control = system_control,
 	.read = read,
 	.close = close,
+	.open_device = system_open_device,
 };
 
 static void fill_attr(const struct vmt_perf_want *want, struct perf_event_attr *attr)
@@ -96,7 +102,8 @@ static void fill_attr(const struct vmt_perf_want *want, struct perf_event_attr *
 	attr->comm = want->comm || want->mappings;
 	attr->mmap = attr->mmap2 = want->mappings;
 	attr->text_poke = want->text_poke;
-	attr->exclude_kernel = want->user_only;
+	attr->exclude_kernel = want->user_only || want->no_host;
+	attr->exclude_user = want->no_host;
 	attr->watermark = 1;
 	attr->wakeup_watermark = want->watermark;
 	attr->aux_watermark = want->aux_watermark;

@@ -23,6 +23,7 @@ struct vmt_perf_ops {
 	int (*control)(int fd, unsigned long request, uintptr_t argument);
 	ssize_t (*read)(int fd, void *buffer, size_t size);
 	int (*close)(int fd);
+	int (*open_device)(const char *path); /* for reading and writing */
 };
 
 extern const struct vmt_perf_ops vmt_perf_system;
@@ -34,6 +35,7 @@ struct vmt_perf_want {
 	bool switches;		/* SWITCH records of the thread */
 	bool comm;		/* COMM records: the clock's self-sample */
 	bool user_only;		/* no kernel part: allowed to everyone */
+	bool no_host;		/* neither kernel nor user: VMX controls trace the guest */
 	bool mappings;		/* MMAP2 records of code, and COMM */
 	bool text_poke;		/* TEXT_POKE records, where the kernel has them (5.9) */
 	uint32_t pmu_type;	/* of a PMU of its own; 0: a tracepoint, or dummy */

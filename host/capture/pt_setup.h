@@ -10,8 +10,9 @@ int vmt_pt_check_options(const struct vmt_capture_options *options, bool wanted,
 			 struct vmt_diag *diag);
 
 /*
- * Reads the PMU, makes the configuration of setup and writes AUX_INFO into setup->store. Errors of
- * vmt_pt_pmu_read, vmt_pt_config_make and vmt_store_append.
+ * Reads the PMU, makes the configuration of setup, writes AUX_INFO into setup->store and sets the
+ * module of vmx/kmod up where what is asked for takes it; setup->controls is then open. Errors of
+ * vmt_pt_pmu_read, vmt_pt_config_make, vmt_store_append, vmt_pt_means_choose and of the module.
  */
 int vmt_pt_setup(struct vmt_live_setup *setup, const struct vmt_capture_options *options,
 		 const struct vmt_anchor *anchor, const struct vmt_hostfs *fs,

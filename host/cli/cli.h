@@ -13,6 +13,7 @@
 #include "decode/base/vcpu_set.h"
 #include "decode/rewrite/privacy.h"
 #include "host/cli/pt_options.h"
+#include "vmx/pt_plan.h"
 
 /*
  * The command line: one table of options (options.c) and one of verbs (verbs.c) feed the parser,
@@ -64,11 +65,12 @@ struct vmt_cli {
 	bool has_fail_on;
 	enum vmt_severity fail_on;
 	/* verbs' own */
-	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
-	const char *pt_mode, *pt_filter;
+	const char *backend, *pt_terms, *by, *types, *guest_kallsyms, *to, *caps;
+	const char *setup_pt_mode, *pt_filter;
 	const char *triggers[VMT_CLI_LIST_MAX];
 	size_t nr_triggers;
 	uint64_t before_ns, after_ns;
+	enum vmx_pt_mode pt_mode;
 	bool conceal, event_trace, vm_events_only, system_wide;
 	enum vmt_privacy privacy;
 	bool bill, storms, use_monitor, compress;

@@ -202,6 +202,18 @@ static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
 	return true;
 }
 
+static bool read_mode(struct vmt_cli *cli, const char *value, const char **why)
+{
+	for (unsigned int m = 0; m < VMX_PT_MODES; m++) {
+		if (!strcmp(value, vmx_pt_mode_name((enum vmx_pt_mode)m))) {
+			cli->pt_mode = (enum vmx_pt_mode)m;
+			return true;
+		}
+	}
+	*why = "system, guest-only or host-only";
+	return false;
+}
+
 #define AT(m)	   offsetof(struct vmt_cli, m)
 #define CUSTOM(fn) VMT_OPT_CUSTOM, 0, 0, fn
 
@@ -298,8 +310,8 @@ static const struct vmt_option_row rows[] = {
 	{ "privacy", 0, "SIDE",
 	  "of Intel PT only this side reaches the file: no address of the other", "guest host",
 	  CUSTOM(read_privacy) },
-	{ "mode", 0, "MODE", "what to trace: system (default), guest-only, host-only",
-	  "system guest-only host-only", VMT_OPT_TEXT, AT(mode), 0, NULL },
+	{ "mode", 0, "MODE", "what Intel PT traces: system (default), guest-only, host-only",
+	  "system guest-only host-only", CUSTOM(read_mode) },
 	{ "conceal", 0, NULL, "nothing in the stream is to show VMX", NULL, VMT_OPT_FLAG,
 	  AT(conceal), 0, NULL },
 	{ "event-trace", 0, NULL, "with Event Trace: reason, qualification and vector of exits",
@@ -309,7 +321,7 @@ static const struct vmt_option_row rows[] = {
 	{ "caps", 0, "FILE", "capabilities of another CPU instead of this one's", "@file",
 	  VMT_OPT_TEXT, AT(caps), 0, NULL },
 	{ "pt-mode", 0, "MODE", "pt_mode of kvm_intel: system or host-guest", "system host-guest",
-	  VMT_OPT_TEXT, AT(pt_mode), 0, NULL },
+	  VMT_OPT_TEXT, AT(setup_pt_mode), 0, NULL },
 	{ "pt-raw", 0, NULL, "the input is the bare Intel PT byte stream of one CPU", NULL,
 	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
 	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),

@@ -36,13 +36,13 @@ int vmt_verb_setup(struct vmt_cli *cli)
 	struct vmt_pt_mode_setup setup;
 	struct vmt_diag diag = { 0 };
 
-	if (!cli->pt_mode)
+	if (!cli->setup_pt_mode)
 		return vmt_cli_usage(cli, "nothing is to be set up",
 				     "--pt-mode system or --pt-mode host-guest");
 	if (cli->format == VMT_FORMAT_CSV)
 		return vmt_cli_usage(cli, "there is no table to write as csv",
 				     "use --format text or json");
-	if (vmt_pt_mode_setup(&setup, cli->pt_mode, NULL, &diag))
+	if (vmt_pt_mode_setup(&setup, cli->setup_pt_mode, NULL, &diag))
 		return vmt_cli_fail(&diag);
 	if (cli->format == VMT_FORMAT_JSON)
 		put_json(&setup);

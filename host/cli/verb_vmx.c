@@ -209,20 +209,10 @@ static void put_json(const struct view *v)
 
 /* ---- the verb ---- */
 
-static bool read_mode(const char *text, enum vmx_pt_mode *mode)
-{
-	for (unsigned int m = 0; m < VMX_PT_MODES; m++) {
-		if (!strcmp(text, vmx_pt_mode_name((enum vmx_pt_mode)m))) {
-			*mode = (enum vmx_pt_mode)m;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int plan(const struct vmt_cli *cli, const struct vmt_pt_caps *caps)
 {
-	struct vmx_pt_request request = { .conceal = cli->conceal,
+	struct vmx_pt_request request = { .mode = cli->pt_mode,
+					  .conceal = cli->conceal,
 					  .event_trace = cli->event_trace,
 					  .no_branches = cli->vm_events_only };
 	struct vmt_result result;
@@ -230,9 +220,6 @@ static int plan(const struct vmt_cli *cli, const struct vmt_pt_caps *caps)
 	struct view view = { &result, caps, &made };
 	int status;
 
-	if (!read_mode(cli->mode ? cli->mode : "system", &request.mode))
-		return vmt_cli_usage(cli, "--mode is not known",
-				     "it is system, guest-only or host-only");
 	vmx_pt_plan_make(&request, &caps->cpu, &made);
 	status = vmt_result_open(&result, cli);
 	if (!status) {

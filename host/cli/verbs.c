@@ -6,8 +6,8 @@
 
 #define BARE_PT "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
 #define RECORDING                                                                                  \
-	"backend buffer pt-buffer pt-terms filter system-wide vm-events-only mode privacy keep "   \
-	"trigger before after limit compress duration"
+	"backend buffer pt-buffer pt-terms filter system-wide vm-events-only mode conceal "        \
+	"privacy keep trigger before after limit compress duration"
 
 static const struct vmt_verb_row rows[] = {
 	{ "list", "", "domains, their vCPU threads, TSC and what can be traced", "monitor", NULL,

@@ -53,7 +53,7 @@ vmt_check_fn vmt_check_kvm, vmt_check_dev_kvm, vmt_check_tracefs, vmt_check_trac
 /* check_pt.c: Intel PT */
 vmt_check_fn vmt_check_pt, vmt_check_pt_vmx, vmt_check_pt_mode, vmt_check_pt_free,
 	vmt_check_pt_pause, vmt_check_pt_filter, vmt_check_pt_lbr, vmt_check_pt_hybrid,
-	vmt_check_pt_memory;
+	vmt_check_pt_memory, vmt_check_pt_module;
 /* check_rights.c: what this process may do */
 vmt_check_fn vmt_check_perf_rights, vmt_check_capabilities, vmt_check_lockdown, vmt_check_memlock,
 	vmt_check_open_files;

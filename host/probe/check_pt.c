@@ -106,6 +106,21 @@ void vmt_check_pt_mode(struct vmt_check *check, const struct vmt_probe_facts *fa
 			      "(pt_mode 0)");
 }
 
+void vmt_check_pt_module(struct vmt_check *check, const struct vmt_probe_facts *facts)
+{
+	char state[16];
+
+	if (vmt_hostfs_read(state, sizeof(state), "%s/module/vmtrace_vmx/initstate",
+			    vmt_hostfs_sys(facts->fs)) > 0)
+		vmt_check_set(check, VMT_CHECK_OK, NULL,
+			      "vmtrace_vmx is loaded: --mode guest-only and --conceal set VMX "
+			      "controls (experimental)");
+	else
+		vmt_check_set(check, VMT_CHECK_ABSENT, NULL,
+			      "vmtrace_vmx is not loaded: nothing sets VMX controls (--mode "
+			      "guest-only, --conceal)");
+}
+
 /* Opens intel_pt for this thread and closes it: 0 or -errno. */
 static int open_pt(uint32_t type, bool start_paused)
 {

@@ -33,6 +33,7 @@ static const struct vmt_check_row rows[] = {
 static const struct vmt_check_row pt_rows[] = {
 	{ "pt-vmx", "PT under VMX", VMT_NEED_PT, vmt_check_pt_vmx },
 	{ "pt-mode", "PT mode of KVM", VMT_NEED_PT, vmt_check_pt_mode },
+	{ "pt-module", "PT module", VMT_NEED_NONE, vmt_check_pt_module },
 	{ "pt-free", "PT in use", VMT_NEED_PT, vmt_check_pt_free },
 	{ "pt-pause", "PT pause, resume", VMT_NEED_NONE, vmt_check_pt_pause },
 	{ "pt-filter", "PT filters", VMT_NEED_NONE, vmt_check_pt_filter },

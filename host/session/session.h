@@ -10,6 +10,7 @@
 #include "decode/base/diag.h"
 #include "decode/rewrite/privacy.h"
 #include "host/domain/domain.h"
+#include "vmx/pt_plan.h"
 
 /*
  * Sessions: a recorder process each, known by a directory under /run/vmtrace (root) or
@@ -20,7 +21,8 @@ struct vmt_session_options {
 	const char *backend;  /* auto, a list of kvm,sched,pt, replay:FILE */
 	const char *pt_terms; /* these of struct vmt_capture_options */
 	const char *pt_filter;
-	bool vm_events_only, system_wide;
+	bool vm_events_only, system_wide, pt_conceal;
+	enum vmx_pt_mode pt_mode;
 	enum vmt_privacy privacy; /* pt: the side that reaches the file */
 	uint64_t pt_buffer_bytes;
 	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */

@@ -12,7 +12,7 @@ need qemu-system-x86_64 libvirtd virsh jq /usr/lib/qemu/virtiofsd
 need_root "virtiofsd, libvirtd"
 need_vmtrace
 need_kernel
-build_module standin
+build_module virt-fixtures/standin
 build_fixture knock
 
 cat >"$W/knock.sh" <<'LAB'

@@ -10,7 +10,7 @@ lab_begin d
 need qemu-system-x86_64 jq mke2fs debugfs ldd
 need_vmtrace
 need_kernel
-build_module standin
+build_module virt-fixtures/standin
 build_fixture exits
 initrd_files=("$W/standin/vmtrace_standin.ko")
 make_initrd kvm-amd

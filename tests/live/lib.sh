@@ -99,9 +99,9 @@ build_fixture() {
         skip_all "$1.c does not build as a static program: $(head -n 1 "$W/cc.log")"
 }
 
-# build_module FOLDER: the kernel module of virt-fixtures/FOLDER, in $W/FOLDER, or skips the lab.
+# build_module FOLDER: the kernel module of that folder, in $W/NAME, or skips the lab.
 build_module() {
-    "$images/module.sh" "$kernel" "$top/virt-fixtures/$1" "$W/$1" >"$W/module.log" 2>&1
+    "$images/module.sh" "$kernel" "$top/$1" "$W/${1##*/}" >"$W/module.log" 2>&1
     case $? in
     0) ;;
     3) skip_all "$(tail -n 1 "$W/module.log")" ;;

@@ -290,11 +290,13 @@ void truth_entry(struct ptcpu *p)
 	struct log *l = log_of(p);
 	const bool scaled = bochs_u32(p->cpu, BOCHS_SECONDARY) & VMX2_TSC_SCALING;
 
-	if (l)
-		RECORD(l, TRUTH_ENTRY, p->host_tsc, p->guest_tsc, p->vmcs, p->transition_ip,
-		       p->guest_rip, p->guest_cr3, offset_of(l, p),
-		       bochs_u64(p->cpu, BOCHS_TSC_OFFSET),
-		       scaled ? bochs_u64(p->cpu, BOCHS_TSC_MULTIPLIER) : 1ULL << 48);
+	if (!l)
+		return;
+	RECORD(l, TRUTH_ENTRY_CONTROLS, bochs_u32(p->cpu, BOCHS_SECONDARY), vmx_exit_controls(p),
+	       vmx_entry_controls(p), p->ctl, p->old_ctl);
+	RECORD(l, TRUTH_ENTRY, p->host_tsc, p->guest_tsc, p->vmcs, p->transition_ip, p->guest_rip,
+	       p->guest_cr3, offset_of(l, p), bochs_u64(p->cpu, BOCHS_TSC_OFFSET),
+	       scaled ? bochs_u64(p->cpu, BOCHS_TSC_MULTIPLIER) : 1ULL << 48);
 }
 
 void truth_exit(struct ptcpu *p)

@@ -58,6 +58,9 @@ enum truth_type {
 	TRUTH_CONTROL = 11,
 	/* u instructions, u stream bytes */
 	TRUTH_END = 12,
+	/* of the TRUTH_ENTRY that follows: u secondary controls, u VM-exit controls, u VM-entry
+	 * controls, u IA32_RTIT_CTL in the guest, u the same before the entry */
+	TRUTH_ENTRY_CONTROLS = 13,
 };
 
 enum truth_lost {
