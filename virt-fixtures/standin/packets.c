@@ -62,7 +62,8 @@ void standin_fup(struct standin_group *group, u64 ip)
 
 void standin_cfe(struct standin_group *group, enum standin_cfe type, u8 vector)
 {
-	put_payload(group, 0x02, 0x13, (u64)vector << 8 | 0x80 | type, 2); /* bit 7: a FUP follows */
+	put_payload(group, 0x02, 0x13, (u64)vector << 8 | 0x80 | type,
+		    2); /* bit 7: a FUP follows */
 }
 
 void standin_evd(struct standin_group *group, enum standin_evd type, u64 payload)

@@ -36,7 +36,8 @@ PMU_FORMAT_ATTR(tsc, "config:10");
 PMU_FORMAT_ATTR(branch, "config:13");
 PMU_FORMAT_ATTR(event, "config:31");
 static struct attribute *format_attrs[] = { &format_attr_pt.attr, &format_attr_tsc.attr,
-					    &format_attr_branch.attr, &format_attr_event.attr, NULL };
+					    &format_attr_branch.attr, &format_attr_event.attr,
+					    NULL };
 static const struct attribute_group format_group = { .name = "format", .attrs = format_attrs };
 
 #define CAP(name, value) PMU_EVENT_ATTR_STRING(name, cap_##name, value)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A PMU named intel_pt for machines whose CPU has no Intel PT: a test double. It has the attributes,
- * AUX buffers and flags of the kernel's own driver, and writes the packets of each VM transition
- * that kvm-amd's tracepoints tell. It proves how a trace is captured and read, and nothing about a
- * CPU: there is no TNT and no TIP, an event's time is that of its tracepoint, and EVD.VMXR has the
- * SVM exit code.
+ * A PMU named intel_pt for machines whose CPU has no Intel PT: a test double. It has the
+ * attributes, AUX buffers and flags of the kernel's own driver, and writes the packets of each VM
+ * transition that kvm-amd's tracepoints tell. It proves how a trace is captured and read, and
+ * nothing about a CPU: there is no TNT and no TIP, an event's time is that of its tracepoint, and
+ * EVD.VMXR has the SVM exit code.
  */
 #ifndef STANDIN_H
 #define STANDIN_H
