@@ -190,12 +190,27 @@ static size_t silent_vcpus(const struct vmt_report *r)
 	return !r->filtered && told > r->nr_bills ? told - r->nr_bills : 0;
 }
 
+/* Whether a loss is told that the ledger does not count: a trace buffer that was full, a limit. */
+static bool misses_events(const struct vmt_report *r)
+{
+	for (size_t i = 0; i < r->facts->nr_losses; i++) {
+		const struct vmt_input_loss *l = &r->facts->losses[i];
+
+		if (l->times && strcmp(l->kind, "auxtrace") != 0)
+			return true;
+	}
+	return false;
+}
+
 static void add_losses(struct text *t, const struct vmt_report *r)
 {
 	const struct vmt_ledger *l = &r->ledger;
 	bool whole = !l->records_lost && !l->bytes_skipped && !l->overflows && !l->truncated;
 
-	if (whole)
+	if (whole && misses_events(r))
+		add(t, "events are missing (see the findings); all ", l->bytes_total,
+		    " bytes of the capture were read.");
+	else if (whole)
 		add(t, "complete: no record is lost, all ", l->bytes_total, " bytes were read.");
 	if (l->records_lost || l->overflows) {
 		add(t, "", l->records_lost, " records are lost");

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "decode/base/diag.h"
+#include "decode/rewrite/privacy.h"
 #include "decode/store/store.h"
 #include "host/capture/trigger_watch.h"
 #include "host/domain/domain.h"
@@ -25,6 +26,7 @@ struct vmt_capture_options {
 	bool vm_events_only, system_wide; /* of pt */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;
+	enum vmt_privacy privacy;	    /* pt: the side that reaches the file */
 	const char *session_json;	    /* the session document, written first and repeated */
 	const struct vmt_trigger *triggers; /* looked for in the records; copied */
 	size_t nr_triggers;

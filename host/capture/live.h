@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "decode/base/event.h"
+#include "decode/rewrite/privacy.h"
 #include "decode/store/store.h"
 #include "host/capture/perf_event.h"
 #include "host/capture/pt_config.h"
@@ -28,6 +29,7 @@ struct vmt_live_setup {
 	struct vmt_pt_config config;	   /* the same */
 	char pt_filter[VMT_PT_FILTER_MAX]; /* address filters of pt, "": none */
 	bool overwrite;			   /* pt: only vmt_live_snapshot takes it */
+	enum vmt_privacy privacy;	   /* pt: the side that is stored */
 	uint64_t pt_bytes;		   /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;

@@ -186,18 +186,23 @@ static void event_name(const struct vmt_live_event *event, const struct vmt_perf
 struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event)
 {
 	const bool pt = live->pt_type != 0, wide = pt && live->system_wide;
+	/* Records with addresses of the host's code. */
+	const bool host_code = pt && live->pt_privacy.keep != VMT_PRIVACY_GUEST;
 
 	switch (event) {
 	case VMT_LIVE_LEADER:
 		return (struct vmt_perf_want){
-			.dummy = true, .text_poke = pt, .mappings = wide, .switches = wide
+			.dummy = true,
+			.text_poke = host_code,
+			.mappings = wide && host_code,
+			.switches = wide,
 		};
 	case VMT_LIVE_SWITCHES:
 		return (struct vmt_perf_want){ .dummy = true, .switches = true };
 	case VMT_LIVE_PT:
 		return (struct vmt_perf_want){ .pmu_type = live->pt_type,
 					       .config = live->pt_config,
-					       .mappings = pt && !wide };
+					       .mappings = host_code && !wide };
 	default:
 		return (struct vmt_perf_want){ .config = live->events[event].id };
 	}

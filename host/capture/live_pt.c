@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/capture/live_state.h"
+#include "host/capture/pt_kept.h"
 #include "host/capture/synth.h"
 
 #define DATA_RING_BYTES	  (64u << 10) /* AUX, ITRACE_START, MMAP2, COMM of one thread or CPU */
@@ -48,6 +49,15 @@ int vmt_live_map_pt(struct vmt_live *live, struct vmt_live_ring *ring, struct vm
 	pt->page = ring->ring.page;
 	pt->aux_bytes = live->pt_aux_bytes;
 	pt->overwrite = live->pt_overwrite;
+	if (live->pt_privacy.keep) {
+		pt->kept = vmt_pt_kept_new(&live->pt_privacy);
+		if (!pt->kept) {
+			live->ops->unmap(pt->aux, live->pt_aux_bytes);
+			free(pt);
+			return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+					    "memory is short");
+		}
+	}
 	pt->area =
 		(struct vmt_aux_area){ .idx = ring->ring.stream,
 				       .cpu = ring->tid ? VMT_AUX_NO_CPU : (uint32_t)ring->ring.cpu,
@@ -61,7 +71,8 @@ void vmt_live_unmap_pt(struct vmt_live *live, struct vmt_live_ring *ring)
 {
 	if (!ring->pt)
 		return;
-	live->ops->unmap((void *)(uintptr_t)ring->pt->aux, ring->pt->aux_bytes);
+	live->ops->unmap(ring->pt->aux, ring->pt->aux_bytes);
+	vmt_pt_kept_free(ring->pt->kept);
 	free(ring->pt);
 	ring->pt = NULL;
 	ring->ring.pt = NULL;

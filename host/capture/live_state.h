@@ -58,6 +58,7 @@ struct vmt_live {
 	uint64_t pt_id;			   /* of the first of its events, 0: none yet */
 	uint32_t synth_stream;
 	bool pt_overwrite;
+	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;
@@ -96,7 +97,7 @@ struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event);
  * Opens an event of its own into a ring of its own. ring: size, cpu, and with pt an AUX area. The
  * ring's index, or an error.
  */
-int vmt_live_open_ring(struct vmt_live *live, size_t event, struct vmt_perf_want want, size_t bytes,
+int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want want, size_t bytes,
 		       struct vmt_diag *diag);
 
 /*

@@ -6,13 +6,12 @@ int vmt_pt_check_options(const struct vmt_capture_options *options, bool wanted,
 			 struct vmt_diag *diag)
 {
 	if (wanted || (!options->pt_terms && !options->pt_filter && !options->vm_events_only &&
-		       !options->system_wide && !options->pt_buffer_bytes))
+		       !options->system_wide && !options->pt_buffer_bytes && !options->privacy))
 		return 0;
-	return vmt_diag_set(
-		diag, VMT_E_USAGE,
-		"--pt-terms, --filter, --pt-buffer, --vm-events-only and --system-wide are "
-		"of Intel PT, which is not asked for",
-		"add --backend kvm,pt");
+	return vmt_diag_set(diag, VMT_E_USAGE,
+			    "--pt-terms, --filter, --pt-buffer, --vm-events-only, --system-wide, "
+			    "--mode and --privacy are of Intel PT, which is not asked for",
+			    "add --backend kvm,pt");
 }
 
 static int write_info(const struct vmt_live_setup *setup, const struct vmt_anchor *anchor,
@@ -55,6 +54,7 @@ int vmt_pt_setup(struct vmt_live_setup *setup, const struct vmt_capture_options 
 	setup->system_wide = options->system_wide;
 	setup->overwrite = options->pt_overwrite;
 	setup->pt_bytes = options->pt_buffer_bytes;
+	setup->privacy = options->privacy;
 	if (!err)
 		err = vmt_pt_config_make(&setup->config, &setup->pmu, options->pt_terms,
 					 options->vm_events_only, diag);

@@ -11,6 +11,7 @@
 #include "decode/analyze/report.h"
 #include "decode/base/diag.h"
 #include "decode/base/vcpu_set.h"
+#include "decode/rewrite/privacy.h"
 #include "host/cli/pt_options.h"
 
 /*
@@ -69,6 +70,7 @@ struct vmt_cli {
 	size_t nr_triggers;
 	uint64_t before_ns, after_ns;
 	bool conceal, event_trace, vm_events_only, system_wide;
+	enum vmt_privacy privacy;
 	bool bill, storms, use_monitor, compress;
 	uint64_t buffer_bytes, pt_buffer_bytes, keep_ns, limit_bytes, duration_ns;
 	bool has_offset, has_mult, has_frac;

@@ -180,6 +180,15 @@ static bool read_fail_on(struct vmt_cli *cli, const char *value, const char **wh
 	return false;
 }
 
+static bool read_privacy(struct vmt_cli *cli, const char *value, const char **why)
+{
+	*why = "guest or host";
+	cli->privacy = !strcmp(value, "guest")	? VMT_PRIVACY_GUEST
+		       : !strcmp(value, "host") ? VMT_PRIVACY_HOST
+						: VMT_PRIVACY_NONE;
+	return cli->privacy != VMT_PRIVACY_NONE;
+}
+
 static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
 {
 	char *end;
@@ -278,7 +287,7 @@ static const struct vmt_option_row rows[] = {
 	  "only these events: "
 	  "exit,entry,userspace,switch,wakeup,inject,tsc_write,note,mark,loss,gap",
 	  "exit entry exit,entry exit,gap,loss mark", VMT_OPT_TEXT, AT(types), 0, NULL },
-	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata", "guest host perfdata",
+	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata or vmt", "guest host perfdata vmt",
 	  VMT_OPT_TEXT, AT(to), 0, NULL },
 	{ "offset", 0, "N", "TSC offset in guest units, signed", NULL, VMT_OPT_I64, AT(offset),
 	  AT(has_offset), NULL },
@@ -286,6 +295,9 @@ static const struct vmt_option_row rows[] = {
 	  AT(has_mult), NULL },
 	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
 	  "48 32", CUSTOM(read_frac) },
+	{ "privacy", 0, "SIDE",
+	  "of Intel PT only this side reaches the file: no address of the other", "guest host",
+	  CUSTOM(read_privacy) },
 	{ "mode", 0, "MODE", "what to trace: system (default), guest-only, host-only",
 	  "system guest-only host-only", VMT_OPT_TEXT, AT(mode), 0, NULL },
 	{ "conceal", 0, NULL, "nothing in the stream is to show VMX", NULL, VMT_OPT_FLAG,

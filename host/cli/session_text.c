@@ -197,6 +197,7 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 		.pt_filter = cli->pt_filter,
 		.vm_events_only = cli->vm_events_only,
 		.system_wide = cli->system_wide,
+		.privacy = cli->privacy,
 		.pt_buffer_bytes = cli->pt_buffer_bytes,
 		.output = vmt_is_stdout(cli->output) ? NULL : cli->output,
 		.force = cli->force,
@@ -253,6 +254,33 @@ int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *
 		return VMT_STATUS_OK;
 	vmt_cli_warn(cli, "more is lost than --max-loss allows");
 	return VMT_STATUS_LOSS;
+}
+
+int vmt_session_mode(struct vmt_cli *cli)
+{
+	static const struct {
+		const char *name;
+		enum vmt_privacy side;
+	} modes[] = {
+		{ "system", VMT_PRIVACY_NONE },
+		{ "guest-only", VMT_PRIVACY_GUEST },
+		{ "host-only", VMT_PRIVACY_HOST },
+	};
+	size_t i = 0;
+
+	if (!cli->mode)
+		return VMT_STATUS_OK;
+	while (i < sizeof(modes) / sizeof(modes[0]) && strcmp(modes[i].name, cli->mode) != 0)
+		i++;
+	if (i == sizeof(modes) / sizeof(modes[0]))
+		return vmt_cli_usage(cli, "--mode: there is no such mode",
+				     "system, guest-only or host-only");
+	if (cli->privacy && modes[i].side && cli->privacy != modes[i].side)
+		return vmt_cli_usage(cli, "--mode and --privacy name different sides",
+				     "leave one of them off");
+	if (modes[i].side)
+		cli->privacy = modes[i].side;
+	return VMT_STATUS_OK;
 }
 
 int vmt_session_no_csv(const struct vmt_cli *cli)

@@ -44,6 +44,9 @@ void vmt_session_sweep(const struct vmt_cli *cli);
 /* The exit status of a capture that is over: VMT_STATUS_LOSS beyond --max-loss. */
 int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *info);
 
+/* --mode as the side of --privacy; 0, or a usage error where they differ or are not understood. */
+int vmt_session_mode(struct vmt_cli *cli);
+
 /* 0, or a usage error for --format csv: there is no table. */
 int vmt_session_no_csv(const struct vmt_cli *cli);
 

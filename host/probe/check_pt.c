@@ -61,7 +61,7 @@ static int read_vmx_misc(const struct vmt_probe_facts *facts, uint64_t *value)
 
 void vmt_check_pt_vmx(struct vmt_check *check, const struct vmt_probe_facts *facts)
 {
-	uint64_t misc;
+	uint64_t misc = 0;
 	int err = read_vmx_misc(facts, &misc);
 
 	if (err)

@@ -229,6 +229,17 @@ static void add_parameter(void *context, const char *module, const char *name, c
 	json_object_set_new(one, name, text ? text : json_null()); /* not UTF-8 */
 }
 
+/* Which side of Intel PT reaches the file, and by what. */
+static json_t *privacy_of(enum vmt_privacy privacy)
+{
+	json_t *one = json_object();
+
+	json_object_set_new(one, "keep",
+			    json_string(privacy == VMT_PRIVACY_GUEST ? "guest" : "host"));
+	json_object_set_new(one, "means", json_string("filter"));
+	return one;
+}
+
 /* The part of the session document that does not change. malloc'd. */
 static char *base_document(const struct vmt_recorder *r)
 {
@@ -253,6 +264,8 @@ static char *base_document(const struct vmt_recorder *r)
 	json_object_set_new(doc, "tool", json_string(tool));
 	json_object_set_new(doc, "session", json_string(r->info.id));
 	json_object_set_new(doc, "backend", text_or_null(r->info.backend));
+	if (r->options->privacy)
+		json_object_set_new(doc, "privacy", privacy_of(r->options->privacy));
 	json_object_set_new(doc, "host", host);
 	json_object_set_new(doc, "start_realtime_ns",
 			    json_integer((json_int_t)r->info.start_realtime_ns));
@@ -284,6 +297,7 @@ static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 					       .vm_events_only = r->options->vm_events_only,
 					       .system_wide = r->options->system_wide,
 					       .pt_overwrite = r->options->keep_ns != 0,
+					       .privacy = r->options->privacy,
 					       .triggers = r->flight.triggers,
 					       .nr_triggers = r->flight.nr_triggers,
 					       .session_json = json };

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "decode/base/diag.h"
+#include "decode/rewrite/privacy.h"
 #include "host/domain/domain.h"
 
 /*
@@ -20,6 +21,7 @@ struct vmt_session_options {
 	const char *pt_terms; /* these of struct vmt_capture_options */
 	const char *pt_filter;
 	bool vm_events_only, system_wide;
+	enum vmt_privacy privacy; /* pt: the side that reaches the file */
 	uint64_t pt_buffer_bytes;
 	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
 	bool force, compress;

@@ -52,6 +52,10 @@ run "start: no such recording" 1 'No such file' start -d web01 --backend replay:
 echo garbage >garbage
 cp recorded.vmt old.vmt
 run "start: options of Intel PT alone" 2 'add --backend kvm,pt' start -d web01 --backend "$replay" --system-wide -o pt.vmt
+run "start: one side of Intel PT that is not asked for" 2 'add --backend kvm,pt' start -d web01 --backend "$replay" --mode guest-only -o pt.vmt
+run "start: a mode that is none" 2 'guest-only or host-only' start -d web01 --backend "$replay" --mode both
+run "record: two sides" 2 'leave one of them off' record --backend "$replay" --mode guest-only --privacy host -o pt.vmt
+run "record: a side that is none" 2 'guest or host' record --backend "$replay" --privacy both -o pt.vmt
 run "record: what is no recording" 6 'no .vmt file' record --backend "replay:$work/garbage" -o new.vmt
 [ ! -e new.vmt ]
 ok "a capture that did not come up leaves no file"

@@ -59,13 +59,13 @@ report_value() { # report_value FOLDER JQ_EXPRESSION
 }
 
 # What report and script say is what the kernel counted itself.
-compare_hist() { # compare_hist FOLDER
-    local d=$1 hits
+compare_hist() { # compare_hist FOLDER [SOURCE]
+    local d=$1 source=${2:-kvm} hits
     hits=$(hist_hits "$d/hist-kvm_exit.txt" exit_reason)
     is "$(report_value "$d" '.exits + .failed_entries')" "$hits" "exits of report and of hist"
     is "$(report_value "$d" .entries)" "$(hist_hits "$d/hist-kvm_entry.txt" vcpu_id)" \
         "entries of report and of hist"
-    is "$(jq -r 'select(.type == "exit") | .source' "$d/events.jsonl" | count_lines)" "kvm $hits" \
+    is "$(jq -r 'select(.type == "exit") | .source' "$d/events.jsonl" | count_lines)" "$source $hits" \
         "events of script, by source"
     report_value "$d" '.rows | group_by(.reason)[] | "\(.[0].reason) \(map(.count) | add)"' |
         LC_ALL=C sort >"$d/by-reason.report"

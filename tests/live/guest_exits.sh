@@ -4,11 +4,11 @@
 # counting. /mnt/env has LAB_RECORDER (vmtrace, perf or none), LAB_FORMATS=1 to copy the format
 # texts of the tracepoints, and a function scenarios that calls `scenario NAME ARGUMENT...` with
 # the VM program's arguments. RECORD_OPTIONS are vmtrace record's; with FREEZE=1 the recorder is
-# stopped (SIGSTOP) while the VM runs. Each scenario leaves truth.jsonl, hist-*.txt, debugfs.txt
-# and the capture in /mnt/out/NAME.
+# stopped (SIGSTOP) while the VM runs, with KILL=1 it is killed at its end. Each scenario leaves
+# truth.jsonl, hist-*.txt, debugfs.txt and the capture in /mnt/out/NAME.
 events=/sys/kernel/tracing/events
 counted="kvm_exit kvm_entry kvm_pio kvm_cpuid kvm_msr kvm_userspace_exit"
-LAB_RECORDER=vmtrace LAB_FORMATS=0 RECORD_OPTIONS="" FREEZE=0
+LAB_RECORDER=vmtrace LAB_FORMATS=0 RECORD_OPTIONS="" FREEZE=0 KILL=0
 status=0
 
 hist() { # hist EVENT KEYS
@@ -68,7 +68,8 @@ scenario() { # scenario NAME ARGUMENT...
     record "$out" $vm sh -c "[ $FREEZE = 0 ] || kill -STOP \$PPID
         touch /tmp/go
         until grep -q '\"done\"' $out/truth.jsonl || ! kill -0 $vm; do usleep 20000; done
-        [ $FREEZE = 0 ] || kill -CONT \$PPID"
+        [ $FREEZE = 0 ] || kill -CONT \$PPID
+        [ $KILL = 0 ] || kill -KILL \$PPID"
     touch /tmp/go # a recorder that failed at once has not let it run
     until grep -q '"done"' "$out/truth.jsonl" || ! kill -0 $vm; do
         usleep 20000

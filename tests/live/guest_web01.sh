@@ -4,7 +4,8 @@
 # capture is bounded by the domain's pause: it is started paused, and counted and captured from its
 # resume to its suspend, so both see every exit. In between it is suspended for a second. Leaves all
 # in $LAB_OUT.
-# $LAB_OUT/env gives KERNEL, INITRD, O, VMTRACE, RECORDER (vmtrace or perf) and LAB_CACHE.
+# $LAB_OUT/env gives KERNEL, INITRD, O, VMTRACE, RECORDER (vmtrace or perf), LAB_CACHE and, for
+# vmtrace, MODULE: the stand-in for Intel PT.
 set -uo pipefail
 out=$LAB_OUT
 events=/sys/kernel/tracing/events
@@ -74,7 +75,8 @@ hist kvm_userspace_exit reason
 case $RECORDER in
 vmtrace)
     "$VMTRACE" list --format json >"$out/list.json" 2>"$out/list.err"
-    "$VMTRACE" start --domain web01 -o "$out/web01.vmt" --force \
+    insmod "$MODULE" || fail "insmod $MODULE"
+    "$VMTRACE" start --domain web01 --backend kvm,sched,pt --vm-events-only -o "$out/web01.vmt" --force \
         >"$out/start.txt" 2>&1 || fail "vmtrace start: $(cat "$out/start.txt")"
     ;;
 perf)

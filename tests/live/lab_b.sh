@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Lab B: the main job. In a machine with nested AMD virtualisation and the host's own root file
 # system, libvirt runs the KVM domain web01; `vmtrace start --domain web01` captures it from its
-# resume to its suspend, and report must say what the kernel's hist triggers counted meanwhile.
+# resume to its suspend, tracepoints and what stands in for Intel PT (virt-fixtures/standin), and
+# report must say what the kernel's hist triggers counted meanwhile.
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 . "${BASH_SOURCE[0]%/*}/compare.sh"
 
@@ -11,6 +12,7 @@ need qemu-system-x86_64 libvirtd virsh jq /usr/lib/qemu/virtiofsd
 need_root "virtiofsd, libvirtd"
 need_vmtrace
 need_kernel
+build_module standin
 build_fixture knock
 
 cat >"$W/knock.sh" <<'LAB'
@@ -30,7 +32,8 @@ for try in 1 2; do
     rm -rf "$W/out" "$W/vfs.sock"
     mkdir "$W/out"
     printf '%s\n' "KERNEL=$kernel/vmlinuz" "INITRD=$W/initrd-web01.gz" "CMDLINE='$command_line'" \
-        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "LAB_CACHE=/run/lab-cache" >"$W/out/env"
+        "O='$O'" "VMTRACE='$VMTRACE'" "RECORDER=vmtrace" "MODULE=$W/standin/vmtrace_standin.ko" \
+        "LAB_CACHE=/run/lab-cache" >"$W/out/env"
     probe=$kernel/libvirt-capabilities # libvirt's probe of QEMU in that machine takes 10 s
     [ -d "$probe" ] && cp -r "$probe" "$W/out/capabilities"
     start_virtiofsd
@@ -52,8 +55,10 @@ is "$(grep -a 'LAB-ERROR' "$W/serial.log")" "" "errors inside the machine"
 is "$(jq -r '.. | objects | select(.name? == "web01") | .name' "$d/list.json" 2>/dev/null | head -n 1)" web01 \
     "vmtrace list knows the domain"
 read_capture "$d" "$d/web01.vmt" || lab_end
-compare_hist "$d"
+compare_hist "$d" pt
 compare_loss "$d"
+is "$(report_value "$d" '.join | "\(.only_pt) \(.only_kvm) \(.disagree_rip) \(.disagree_reason) \(.untimed)"')" \
+    "0 0 0 0 0" "exits of one source alone, other RIPs, other reasons, without a time"
 is "$(report_value "$d" '[.vms[] | select(.name == "web01")] | length')" 1 "the report names the domain"
 is "$(report_value "$d" '[.bill[] | .stopped_ns >= 900000000] | all and length == 1')" true \
     "the second of pause is in the bill as stopped"

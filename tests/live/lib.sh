@@ -99,12 +99,30 @@ build_fixture() {
         skip_all "$1.c does not build as a static program: $(head -n 1 "$W/cc.log")"
 }
 
+# build_module FOLDER: the kernel module of virt-fixtures/FOLDER, in $W/FOLDER, or skips the lab.
+build_module() {
+    "$images/module.sh" "$kernel" "$top/virt-fixtures/$1" "$W/$1" >"$W/module.log" 2>&1
+    case $? in
+    0) ;;
+    3) skip_all "$(tail -n 1 "$W/module.log")" ;;
+    *)
+        ok 1 "the module $1 builds: $(tail -n 1 "$W/module.log")"
+        lab_end
+        ;;
+    esac
+}
+
 bochs_env=() # NAME=VALUE of bochs-bin alone
 command_line="console=ttyS0 quiet mitigations=off tsc=reliable cryptomgr.notests panic=-1"
+
+initrd_files=() # further files for make_initrd, in /bin
 
 # make_initrd MODULE...: busybox, the modules, the VM program and guest_exits.sh in $W/initrd.gz.
 make_initrd() {
     local modules=() m
+    for m in "${initrd_files[@]}"; do
+        modules+=(-f "$m")
+    done
     for m; do
         modules+=(-m "$m")
     done
