@@ -2,13 +2,15 @@
 /* Invariant: what the host does not say stays empty. */
 #include "host/capture/host_facts.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define CPUS_MAX 8192
+#define CPUS_MAX       8192
+#define PARAMETERS_MAX 128
 
 /* "key\t: value" of /proc/cpuinfo. */
 static const char *value_of(const char *line, const char *key)
@@ -94,4 +96,30 @@ size_t vmt_cpus_online(int **cpus)
 	if (f)
 		fclose(f);
 	return nr;
+}
+
+void vmt_kvm_parameters(const struct vmt_hostfs *fs, vmt_kvm_parameter_fn *fn, void *context)
+{
+	static const char *const modules[] = { "kvm", "kvm_intel", "kvm_amd" };
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		char path[VMT_PATH_MAX], value[80];
+		const struct dirent *entry;
+		int left = PARAMETERS_MAX;
+		DIR *dir;
+
+		snprintf(path, sizeof(path), "%s/module/%s/parameters", vmt_hostfs_sys(fs),
+			 modules[i]);
+		dir = opendir(path);
+		while (dir && left > 0 && (entry = readdir(dir))) {
+			if (entry->d_name[0] == '.' ||
+			    vmt_hostfs_read(value, sizeof(value), "%s/%s", path, entry->d_name) < 0)
+				continue;
+			value[strcspn(value, "\n")] = '\0';
+			fn(context, modules[i], entry->d_name, value);
+			left--;
+		}
+		if (dir)
+			closedir(dir);
+	}
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "decode/base/event.h"
+#include "host/domain/hostfs.h"
 
 /* What a session document says about the host. "" where it is not known. */
 struct vmt_host_facts {
@@ -14,6 +15,14 @@ struct vmt_host_facts {
 };
 
 void vmt_host_facts_read(struct vmt_host_facts *out);
+
+/*
+ * Calls fn for each parameter of kvm, kvm_intel and kvm_amd that may be read, at most 128 of a
+ * module, without line end. Errors leave parameters out.
+ */
+typedef void vmt_kvm_parameter_fn(void *context, const char *module, const char *name,
+				  const char *value);
+void vmt_kvm_parameters(const struct vmt_hostfs *fs, vmt_kvm_parameter_fn *fn, void *context);
 
 /* A list of CPUs as the kernel writes them ("0-3,8"). Returns how many, at most max. */
 size_t vmt_cpu_list_parse(const char *text, int *cpus, size_t max);

@@ -218,11 +218,22 @@ static json_t *text_or_null(const char *text)
 	return value ? value : json_null();
 }
 
+static void add_parameter(void *context, const char *module, const char *name, const char *value)
+{
+	json_t *all = context, *one = json_object_get(all, module), *text = json_string(value);
+
+	if (!one) {
+		one = json_object();
+		json_object_set_new(all, module, one);
+	}
+	json_object_set_new(one, name, text ? text : json_null()); /* not UTF-8 */
+}
+
 /* The part of the session document that does not change. malloc'd. */
 static char *base_document(const struct vmt_recorder *r)
 {
 	struct vmt_host_facts facts;
-	json_t *doc = json_object(), *host = json_object();
+	json_t *doc = json_object(), *host = json_object(), *parameters = json_object();
 	char *text, tool[40];
 
 	snprintf(tool, sizeof(tool), "vmtrace %s", VMT_VERSION);
@@ -236,6 +247,8 @@ static char *base_document(const struct vmt_recorder *r)
 			    facts.isa == VMT_ISA_VMX   ? json_string("vmx")
 			    : facts.isa == VMT_ISA_SVM ? json_string("svm")
 						       : json_null());
+	vmt_kvm_parameters(NULL, add_parameter, parameters);
+	json_object_set_new(host, "kvm_parameters", parameters);
 	json_object_set_new(doc, "schema", json_string("vmtrace-session/1"));
 	json_object_set_new(doc, "tool", json_string(tool));
 	json_object_set_new(doc, "session", json_string(r->info.id));

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "host/capture/host_facts.h"
 #include "host/probe/probe.h"
 #include "host/probe/traceable.h"
 #include "tests/support/tree.h"
@@ -227,6 +228,28 @@ static void domains_are_checked(void **state)
 	vmt_tree_remove(&web01);
 }
 
+static void add_parameter(void *context, const char *module, const char *name, const char *value)
+{
+	char *text = context;
+
+	snprintf(text + strlen(text), 256 - strlen(text), "%s.%s=%s\n", module, name, value);
+}
+
+static void kvm_parameters(void **state)
+{
+	char text[256] = "";
+	struct vmt_tree tree;
+
+	(void)state;
+	vmt_tree_unpack(&tree, "host-intel");
+	vmt_tree_write(&tree, "sys/module/kvm_amd/parameters/avic", "1");
+	vmt_kvm_parameters(&tree.fs, add_parameter, text);
+	assert_non_null(strstr(text, "kvm.halt_poll_ns=200000\n"));
+	assert_non_null(strstr(text, "kvm_intel.ept=Y\n"));
+	assert_non_null(strstr(text, "kvm_amd.avic=1\n"));
+	vmt_tree_remove(&tree);
+}
+
 static void tsc_frequency_of_the_page(void **state)
 {
 	struct vmt_perf_page page = { .cap_user_time = true, .time_shift = 32 };
@@ -245,13 +268,10 @@ static void tsc_frequency_of_the_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_good_host),
-		cmocka_unit_test(a_host_without_rights),
-		cmocka_unit_test(single_causes),
-		cmocka_unit_test(tracefs_can_be_mounted_by_root),
-		cmocka_unit_test(an_empty_host),
-		cmocka_unit_test(domains_are_checked),
-		cmocka_unit_test(tsc_frequency_of_the_page),
+		cmocka_unit_test(a_good_host),	  cmocka_unit_test(a_host_without_rights),
+		cmocka_unit_test(single_causes),  cmocka_unit_test(tracefs_can_be_mounted_by_root),
+		cmocka_unit_test(an_empty_host),  cmocka_unit_test(domains_are_checked),
+		cmocka_unit_test(kvm_parameters), cmocka_unit_test(tsc_frequency_of_the_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
