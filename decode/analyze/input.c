@@ -321,6 +321,38 @@ static int measure_span(struct vmt_reader **reader, const struct vmt_input_pt *p
 	return status ? status : vmt_reader_seek(*reader, 0, diag);
 }
 
+/* ---- writes of a vCPU's TSC ---- */
+
+static int next_of(void *context, struct vmt_item *item, struct vmt_diag *diag)
+{
+	return next_item(context, item, diag);
+}
+
+static bool has_trace(void *context)
+{
+	const struct vmt_aux_index *index = input_aux_index(context);
+
+	return index && index->nr_areas;
+}
+
+/* One pass more, in a file with Intel PT, for what the reading of a guest's TSC depends on ahead of
+ * time; then the reader stands at its start again. */
+static int find_tsc_writes(struct vmt_reader **reader, const struct vmt_input_options *options,
+			   struct vmt_tsc_writes *out, struct vmt_diag *diag)
+{
+	struct vmt_input in = { .options = *options };
+	const struct vmt_tsc_source source = { next_of, has_trace, &in };
+	int status = open_source(&in, *reader, diag);
+
+	if (status)
+		return status;
+	if (!in.pt)
+		status = vmt_tsc_writes_find(out, &source, diag);
+	*reader = release_source(&in);
+	vmt_pt_decoder_free(in.pt);
+	return status ? status : vmt_reader_seek(*reader, 0, diag);
+}
+
 /* ---- open, run, close ---- */
 
 int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
@@ -345,6 +377,14 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 		in->options.to *= seconds / 100;
 	}
 	in->facts.domains = in->domains;
+	if (vmt_reader_can_seek(reader)) {
+		status = find_tsc_writes(&reader, options, &in->writes, diag);
+		if (status) {
+			vmt_input_close(in);
+			return status;
+		}
+		in->writes_found = true;
+	}
 	in->ring = vmt_ring_set_new();
 	in->catalog = vmt_catalog_new();
 	in->merge = vmt_merge_new(options->merge_recs ? options->merge_recs : MERGE_RECS);
@@ -374,6 +414,7 @@ void vmt_input_close(struct vmt_input *in)
 		vmt_reader_close(in->raw);
 	vmt_pt_decoder_free(in->pt);
 	input_aux_close(in);
+	vmt_tsc_writes_free(&in->writes);
 	vmt_join_free(in->join);
 	vmt_merge_free(in->merge);
 	vmt_catalog_free(in->catalog);

@@ -10,12 +10,10 @@
 #include <string.h>
 
 #include "decode/analyze/fuse.h"
-#include "decode/analyze/input_private.h"
+#include "decode/analyze/input_aux.h"
 
 /* A kvm_exit is behind the VM exit, but for rounding. */
-#define PULL_NS	 1000u
-#define MAPS_MAX 4096u
-#define NO_VMCS	 1u /* no VMCS pointer: they are aligned to 4 KiB */
+#define PULL_NS 1000u
 
 /* What is missing from the area. */
 static const struct {
@@ -25,36 +23,6 @@ static const struct {
 	{ VMT_RING_AUX_TRUNCATED, "aux-truncated" },
 	{ VMT_RING_AUX_PARTIAL, "aux-partial" },
 	{ VMT_RING_AUX_COLLISION, "aux-collision" },
-};
-
-/* TSC of a vCPU: of a domain, or of a process whose domain is not known. */
-struct tsc_map {
-	uint64_t owner;
-	uint32_t vcpu;
-	struct vmx_tsc_map map;
-};
-
-/* Whose an area is that a thread has for itself. */
-struct own_vm {
-	bool known;
-	uint64_t owner;
-	uint32_t vcpu;
-};
-
-struct input_aux {
-	struct vmt_pt_streams *streams; /* NULL: no Intel PT, or not yet */
-	struct vmt_fuse *fuse;
-	struct vmt_pt_vm vms[VMT_PT_VMS_MAX]; /* given ones, then learnt ones, then free ones */
-	size_t nr_given, nr_vms;
-	uint64_t owners[VMT_PT_VMS_MAX]; /* of learnt ones */
-	struct tsc_map *maps;
-	size_t nr_maps;
-	struct own_vm *own; /* of the areas */
-	struct vmt_pt_vm *own_vms;
-	size_t nr_own;
-	bool ran;	/* a vCPU's thread was seen on a CPU with PT */
-	bool kvm_exits; /* there was a kvm_exit on one */
-	int status;
 };
 
 /* ---- who is who ---- */
@@ -71,9 +39,7 @@ void input_aux_close(struct vmt_input *in)
 	if (in->aux) {
 		vmt_fuse_free(in->aux->fuse);
 		vmt_pt_streams_free(in->aux->streams);
-		free(in->aux->maps);
-		free(in->aux->own);
-		free(in->aux->own_vms);
+		input_tsc_free(&in->aux->tsc);
 	}
 	free(in->aux);
 	vmt_pt_who_free(in->who);
@@ -87,7 +53,7 @@ void input_vcpu(struct vmt_input *in, uint32_t tid, uint32_t pid, uint32_t domai
 }
 
 /* The index of a domain by name; a new one when there is none. UINT32_MAX: no room. */
-static uint32_t domain_by_name(struct vmt_input *in, const char *name, uint32_t pid)
+uint32_t input_domain_by_name(struct vmt_input *in, const char *name, uint32_t pid)
 {
 	size_t i = 0;
 
@@ -116,116 +82,13 @@ void input_aux_links(struct vmt_input *in, const struct vmt_item *item)
 
 		memcpy(&link, item->data + at, sizeof(link));
 		snprintf(name, sizeof(name), "pid %u", link.machine_pid);
-		domain = domain_by_name(in, name, link.machine_pid);
+		domain = input_domain_by_name(in, name, link.machine_pid);
 		if (domain == UINT32_MAX)
 			continue;
 		input_vcpu(in, link.tid, link.machine_pid, domain, (int)link.vcpu);
 		if (link.vcpu >= in->domains[domain].nr_vcpus)
 			in->domains[domain].nr_vcpus = link.vcpu + 1;
 	}
-}
-
-/* ---- the TSC of vCPUs ---- */
-
-static uint64_t owner_of(uint32_t domain, uint32_t pid)
-{
-	return domain != UINT32_MAX ? domain : UINT64_C(1) << 32 | pid;
-}
-
-static struct tsc_map *find_map(struct input_aux *aux, uint64_t owner, uint32_t vcpu)
-{
-	for (size_t i = 0; i < aux->nr_maps; i++)
-		if (aux->maps[i].owner == owner && aux->maps[i].vcpu == vcpu)
-			return &aux->maps[i];
-	return NULL;
-}
-
-static void set_map(struct input_aux *aux, uint64_t owner, uint32_t vcpu,
-		    const struct vmx_tsc_map *map)
-{
-	struct tsc_map *m = find_map(aux, owner, vcpu);
-
-	if (!m) {
-		if (!aux->maps)
-			aux->maps = calloc(MAPS_MAX, sizeof(*aux->maps));
-		if (!aux->maps || aux->nr_maps == MAPS_MAX)
-			return;
-		m = &aux->maps[aux->nr_maps++];
-		*m = (struct tsc_map){ .owner = owner, .vcpu = vcpu };
-	}
-	m->map = *map;
-	for (size_t i = aux->nr_given; i < aux->nr_vms; i++)
-		if (aux->owners[i] == owner && aux->vms[i].vcpu == vcpu)
-			aux->vms[i].map = *map;
-	for (size_t i = 0; i < aux->nr_own; i++) {
-		if (!aux->own[i].known || aux->own[i].owner != owner || aux->own[i].vcpu != vcpu)
-			continue;
-		aux->own_vms[i].map = *map;
-		aux->own_vms[i].has_map = true;
-	}
-}
-
-void input_aux_tsc(struct vmt_input *in, const struct vmt_item *item)
-{
-	struct vmt_vcpu_tsc t;
-
-	for (size_t at = 0; at + sizeof(t) <= item->len; at += sizeof(t)) {
-		struct vmx_tsc_map map = { .frac_bits = VMX_TSC_FRAC_BITS_VMX,
-					   .multiplier = UINT64_C(1) << VMX_TSC_FRAC_BITS_VMX };
-
-		memcpy(&t, item->data + at, sizeof(t));
-		map.offset = (uint64_t)t.offset;
-		if (t.frac && t.frac < 64 && t.ratio) {
-			map.frac_bits = t.frac;
-			map.multiplier = t.ratio;
-		}
-		set_map(in->aux, owner_of(t.domain, 0), t.vcpu, &map);
-	}
-}
-
-/* kvm_write_tsc_offset: the ratio stays; it is 1 where nothing told another. */
-static void on_tsc_offset(struct vmt_input *in, const struct vmt_rec *rec)
-{
-	struct vmx_tsc_map map = { .frac_bits = VMX_TSC_FRAC_BITS_VMX,
-				   .multiplier = UINT64_C(1) << VMX_TSC_FRAC_BITS_VMX };
-	uint32_t pid = rec->pid, domain = UINT32_MAX, vcpu;
-	const struct tsc_map *before;
-	uint64_t owner;
-
-	if (!(rec->flags & VMT_REC_HAS_VCPU))
-		return;
-	vmt_pt_who_vcpu_of(in->who, rec->tid, &pid, &domain, &vcpu);
-	owner = owner_of(domain, pid ? pid : rec->pid);
-	before = find_map(in->aux, owner, rec->u.tsc.vcpu_id);
-	if (before)
-		map = before->map;
-	map.offset = rec->u.tsc.next;
-	set_map(in->aux, owner, rec->u.tsc.vcpu_id, &map);
-}
-
-/* A VMCS has become known to be a vCPU's: its TSC packets can be read with the map of that. */
-static void on_vmcs(void *context, uint64_t vmcs)
-{
-	struct vmt_input *in = context;
-	struct input_aux *aux = in->aux;
-	const uint32_t tid = vmt_pt_who_tid_of(in->who, vmcs);
-	uint32_t pid, domain, vcpu;
-	const struct tsc_map *m;
-	size_t i = 0;
-
-	if (!vmt_pt_who_vcpu_of(in->who, tid, &pid, &domain, &vcpu))
-		return;
-	m = find_map(aux, owner_of(domain, pid), vcpu);
-	while (i < aux->nr_vms && aux->vms[i].vmcs != vmcs)
-		i++;
-	if (i < aux->nr_given || i == VMT_PT_VMS_MAX || (!m && i == aux->nr_vms))
-		return;
-	aux->vms[i] = (struct vmt_pt_vm){ .vmcs = vmcs, .has_map = m != NULL, .vcpu = vcpu };
-	if (m)
-		aux->vms[i].map = m->map;
-	aux->owners[i] = owner_of(domain, pid);
-	if (i == aux->nr_vms)
-		aux->nr_vms++;
 }
 
 /* ---- events on their way out ---- */
@@ -275,7 +138,7 @@ void input_on_joined(void *context, const struct vmt_event *e)
 
 /* ---- setting up ---- */
 
-static const struct vmt_aux_index *index_of(struct vmt_input *in)
+const struct vmt_aux_index *input_aux_index(struct vmt_input *in)
 {
 	if (in->store)
 		return vmt_store_aux_index(in->store);
@@ -307,52 +170,6 @@ static void choose(const struct vmt_input *in, struct vmt_pt_streams_options *o)
 		o->clock.tsc_hz = 0;
 }
 
-static void give_vms(struct vmt_input *in)
-{
-	const struct vmt_input_pt *pt = in->options.pt;
-	struct input_aux *aux = in->aux;
-
-	for (size_t i = 0; i < VMT_PT_VMS_MAX; i++)
-		aux->vms[i].vmcs = NO_VMCS;
-	for (size_t i = 0; pt && i < pt->nr_vms && i < VMT_PT_VMS_MAX; i++) {
-		struct vmt_pt_vm *vm = &aux->vms[i];
-
-		*vm = pt->vms[i];
-		if (vm->has_domain)
-			vm->domain = domain_by_name(in, pt->names[vm->domain], 0);
-		vm->has_domain = vm->has_domain && vm->domain != UINT32_MAX;
-		aux->nr_given = i + 1;
-	}
-	aux->nr_vms = aux->nr_given;
-}
-
-/* The stream of a vCPU's thread begins with the TSC of that vCPU, before its VMCS is known. */
-static bool give_own_vms(struct vmt_input *in, const struct vmt_aux_index *index)
-{
-	struct input_aux *aux = in->aux;
-
-	aux->own = calloc(index->nr_areas, sizeof(*aux->own));
-	aux->own_vms = calloc(index->nr_areas, sizeof(*aux->own_vms));
-	if (!aux->own || !aux->own_vms)
-		return false;
-	aux->nr_own = index->nr_areas;
-	for (size_t i = 0; i < index->nr_areas; i++) {
-		const struct vmt_aux_area *area = &index->areas[i];
-		struct own_vm *own = &aux->own[i];
-		uint32_t pid, domain, vcpu;
-		const struct tsc_map *m;
-
-		if (area->cpu != VMT_AUX_NO_CPU ||
-		    !vmt_pt_who_vcpu_of(in->who, area->tid, &pid, &domain, &vcpu))
-			continue;
-		*own = (struct own_vm){ true, owner_of(domain, pid), vcpu };
-		m = find_map(aux, own->owner, vcpu);
-		if (m)
-			aux->own_vms[i] = (struct vmt_pt_vm){ .has_map = true, .map = m->map };
-	}
-	return true;
-}
-
 /* What a window begins with: the first record of any source. */
 static void note_first(struct vmt_input *in)
 {
@@ -366,27 +183,25 @@ static void note_first(struct vmt_input *in)
 static int start(struct vmt_input *in, struct vmt_diag *diag)
 {
 	struct input_aux *aux = in->aux;
-	const struct vmt_aux_index *index = index_of(in);
+	const struct vmt_aux_index *index = input_aux_index(in);
 	struct vmt_pt_streams_options o = { .index = index };
 
 	if (aux->streams || !index || !index->nr_areas)
 		return 0;
 	set_clock(in, &index->info);
 	choose(in, &o);
-	give_vms(in);
-	o.vms = aux->vms;
-	o.nr_vms = VMT_PT_VMS_MAX;
-	if (!give_own_vms(in, index))
+	if (input_tsc_start(in, index))
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the processor trace",
 				    "memory is short");
-	o.own_vms = aux->own_vms;
-	o.maps_change = in->has_tsc_writes;
+	o.vms = aux->tsc.vms;
+	o.nr_vms = VMT_PT_VMS_MAX;
+	o.own_vms = aux->tsc.own_vms;
 	aux->streams = vmt_pt_streams_new(&o);
 	aux->fuse = vmt_fuse_new(index->nr_areas, in->who, on_fused, in);
 	if (!aux->streams || !aux->fuse)
 		return vmt_diag_set(diag, VMT_E_NOMEM, "cannot read the processor trace",
 				    "memory is short");
-	vmt_fuse_on_vmcs(aux->fuse, on_vmcs, in);
+	vmt_fuse_on_vmcs(aux->fuse, input_tsc_vmcs, in);
 	if (in->has_clock)
 		vmt_fuse_clock(aux->fuse, &in->clock);
 	if (in->has_kvm_exit)
@@ -462,19 +277,13 @@ int input_aux_before(struct vmt_input *in, const struct vmt_rec *rec)
 		aux->status = VMT_E_NOMEM;
 		return 1;
 	}
-	if (!aux->streams || aux->status) {
-		if (rec->kind == VMT_REC_KVM_WRITE_TSC_OFFSET)
-			on_tsc_offset(in, rec);
+	if (!aux->streams || aux->status)
 		return rec->kind == VMT_REC_ITRACE_START || rec->kind == VMT_REC_AUX_LOST;
-	}
 	if (in->has_clock)
 		aux->status = vmt_pt_streams_pull(aux->streams, rec->time_ns + PULL_NS, vmt_fuse_pt,
 						  aux->fuse, &in->aux_diag);
 	area = area_of(aux, rec->cpu != UINT32_MAX, rec->cpu, rec->tid);
 	switch (rec->kind) {
-	case VMT_REC_KVM_WRITE_TSC_OFFSET: /* what was before it has been read with the old one */
-		on_tsc_offset(in, rec);
-		return 0;
 	case VMT_REC_KVM_EXIT:
 		on_kvm_exit(in, area, rec);
 		if (rec->flags & VMT_REC_HAS_VCPU)
@@ -512,7 +321,7 @@ static void conclude(struct vmt_input *in)
 {
 	const struct input_aux *aux = in->aux;
 	struct vmt_input_facts *f = &in->facts;
-	const bool asserted = aux->kvm_exits || aux->ran || aux->nr_given;
+	const bool asserted = aux->kvm_exits || aux->ran || aux->tsc.nr_given;
 	const bool seen = vmt_pt_streams_counts(aux->streams).nonroot_seen;
 
 	f->has_concealed = seen || asserted;

@@ -4,6 +4,7 @@
 
 #include "decode/analyze/input.h"
 #include "decode/analyze/pt_who.h"
+#include "decode/analyze/tsc_writes.h"
 #include "decode/correlate/perf_clock.h"
 #include "decode/kvm/merge.h"
 #include "decode/perfdata/perfdata.h"
@@ -49,6 +50,8 @@ struct vmt_input {
 	size_t nr_marks;
 	bool has_kvm_exit;   /* its format is there */
 	bool has_tsc_writes; /* that of kvm_write_tsc_offset is */
+	bool writes_found;   /* they are in writes */
+	struct vmt_tsc_writes writes;
 	bool has_clock;
 	struct vmt_perf_clock clock;
 	bool has_first;
@@ -93,6 +96,8 @@ void input_note_time(struct vmt_input *in, uint64_t time_ns);
 int input_aux_open(struct vmt_input *in);
 void input_aux_close(struct vmt_input *in);
 bool input_aux_is_on(const struct vmt_input *in);
+/* The source's Intel PT; NULL in a bare stream. */
+const struct vmt_aux_index *input_aux_index(struct vmt_input *in);
 /* A thread that is a vCPU (or, vcpu -1, a helper) of a domain. */
 void input_vcpu(struct vmt_input *in, uint32_t tid, uint32_t pid, uint32_t domain, int vcpu);
 void input_aux_links(struct vmt_input *in, const struct vmt_item *item);

@@ -12,10 +12,8 @@
 
 #include "decode/analyze/pt_pieces.h"
 
-#define FEED_BYTES 512u /* at most that many bytes' events wait beyond those of the decoder */
-/* Less than an event and a TSC packet behind it: that is read with the map of its time. */
-#define FEED_FEW_BYTES 8u
-#define FIRST_EVENTS   16u
+#define FEED_BYTES   512u /* at most that many bytes' events wait beyond those of the decoder */
+#define FIRST_EVENTS 16u
 /* An event waits at most that long for others that may have been before it. */
 #define ERROR_NS_MAX 10000000u
 #define CPUS_MAX     VMT_PT_STREAMS_MAX
@@ -157,11 +155,10 @@ static void on_event(void *context, const struct vmt_event *event)
 /* A piece by a little at a time: all events of what is fed must be kept. */
 static void feed(struct area *a)
 {
-	const size_t most = a->streams->options.maps_change ? FEED_FEW_BYTES : FEED_BYTES;
 	struct vmt_pt_piece part = a->piece;
 
-	if (part.len > most)
-		part.len = most;
+	if (part.len > FEED_BYTES)
+		part.len = FEED_BYTES;
 	vmt_pt_piece_feed(&part, a->decoder);
 	a->piece.join = VMT_PT_JOIN_CONTINUES;
 	a->piece.bytes += part.len;

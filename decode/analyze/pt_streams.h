@@ -34,9 +34,6 @@ struct vmt_pt_streams_options {
 	size_t nr_vms;
 	const struct vmt_pt_vm
 		*own_vms; /* of the areas, where no row names the VMCS; may be NULL */
-	/* The TSC of a VM may change between pulls: areas are read in small steps. TSC packets of
-	 * the first guest behind the change may still be read with the map before. */
-	bool maps_change;
 	/* TSC -> perf clock. Without it events have a time when clock.tsc_hz is known, from the
 	 * reset of the TSC, else none, and limits are in TSC units. */
 	bool has_perf_clock;

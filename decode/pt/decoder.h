@@ -10,6 +10,7 @@
 #include "decode/base/item.h"
 #include "decode/pt/clock.h"
 #include "decode/pt/errata.h"
+#include "decode/pt/maps.h"
 #include "decode/pt/packet.h"
 #include "decode/pt/pebs.h"
 
@@ -22,6 +23,8 @@ struct vmt_pt_vm {     /* what --vm says, or the session knows */
 	uint64_t vmcs; /* pointer; VMT_PT_ANY_VMCS: every VMCS */
 	struct vmx_tsc_map map;
 	bool has_map;
+	const struct vmt_pt_map_change *changes; /* of map; outlive the decoder */
+	size_t nr_changes;
 	bool has_domain, has_vcpu;
 	uint32_t domain, vcpu;
 };

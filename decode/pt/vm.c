@@ -30,11 +30,17 @@ const struct vmt_pt_vm *pt_vm_row(const struct vmt_pt_decoder *d)
 	return any ? any : d->options.own_vm;
 }
 
-static const struct vmx_tsc_map *guest_map(const struct vmt_pt_decoder *d)
+/* How the guest's TSC packet is to be read, NULL: not known. */
+static const struct vmx_tsc_map *guest_map(const struct vmt_pt_decoder *d, uint64_t payload)
 {
+	const uint64_t low = d->clock.known ? d->clock.low : d->clock.params.reference;
 	const struct vmt_pt_vm *vm = pt_vm_row(d);
+	struct vmt_pt_maps maps;
 
-	return vm && vm->has_map ? &vm->map : NULL;
+	if (!vm || !vm->has_map)
+		return NULL;
+	maps = (struct vmt_pt_maps){ &vm->map, vm->changes, vm->nr_changes };
+	return vmt_pt_maps_at(&maps, low, payload);
 }
 
 static bool plausible(const struct vmt_pt_decoder *d, uint64_t payload, enum vmt_pt_mode mode,
@@ -67,7 +73,7 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	uint64_t of_root, of_guest;
 	bool root, guest, named;
 
-	*map = guest_map(d);
+	*map = guest_map(d, payload);
 	if (d->away)
 		return mode;
 	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced && !(d->pending & PT_PEND_OFF)) ||

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VMT_ANALYZE_TSC_WRITES_H
+#define VMT_ANALYZE_TSC_WRITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/base/diag.h"
+#include "decode/base/item.h"
+
+/* A kvm_write_tsc_offset. */
+struct vmt_tsc_write {
+	uint64_t time_ns;	 /* perf clock */
+	uint64_t previous, next; /* guest units, two's complement */
+	uint32_t pid, tid;	 /* who wrote: the vCPU's thread, or another one of its process */
+	uint32_t vcpu;
+};
+
+/* All of a capture, in the order of the file. Memory: 40 bytes each. */
+#define VMT_TSC_WRITES_MAX (256u << 10)
+
+struct vmt_tsc_writes {
+	struct vmt_tsc_write *rows;
+	size_t nr, room;
+	bool too_many; /* there are more than are held */
+};
+
+/*
+ * Looks for them in a capture that has Intel PT, whose TSC packets of guests cannot be read
+ * otherwise; one without is left at its first record. next hands out the capture's items as
+ * vmt_store_next does, trace tells whether it has an AUX area. 0, VMT_E_NOMEM, and what next says.
+ */
+struct vmt_tsc_source {
+	int (*next)(void *context, struct vmt_item *item, struct vmt_diag *diag);
+	bool (*trace)(void *context);
+	void *context;
+};
+int vmt_tsc_writes_find(struct vmt_tsc_writes *out, const struct vmt_tsc_source *source,
+			struct vmt_diag *diag);
+void vmt_tsc_writes_free(struct vmt_tsc_writes *writes);
+
+#endif
