@@ -155,21 +155,25 @@ static bool is_other_pip(const struct vmt_rewrite *r, const struct vmt_pt_packet
 
 static void learn_status(struct vmt_rewrite *r)
 {
+	bool pips[2] = { false, false }; /* of either side */
 	enum rw_side side = r->side;
 
 	for (unsigned int i = 0; i < r->nr_status; i++) {
 		const struct vmt_pt_packet *p = &r->status[i].packet;
 
 		if (p->type == VMT_PT_PIP)
-			side = is_other_pip(r, p) ? RW_OTHER : RW_KEPT;
+			pips[is_other_pip(r, p)] = true;
 		else if (p->type == VMT_PT_VMCS)
 			r->vmcs = (struct rw_address){ p->payload != UINT64_C(0xffffffffff),
 						       p->address };
 		else if (p->type == VMT_PT_CBR)
 			r->cbr = (uint8_t)p->payload;
 	}
+	/* Both: these are no packets of a processor. */
+	if (pips[0] || pips[1])
+		side = pips[0] && pips[1] ? RW_UNKNOWN : pips[0] ? RW_KEPT : RW_OTHER;
 	/* The side changed and no packet told how: the reader cannot know. */
-	if (r->side == RW_KEPT && side == RW_OTHER)
+	if (r->side == RW_KEPT && side != RW_KEPT)
 		r->by_cfe = true;
 	if (side == RW_KEPT)
 		r->told = RW_TOLD_KEPT;
