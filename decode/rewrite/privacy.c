@@ -402,7 +402,10 @@ static void take_own(struct vmt_rewrite *r, const uint8_t *bytes, const struct v
 	if (r->side != RW_KEPT)
 		return;
 	rw_flush_cycles(r);
-	vmt_pt_put_raw(&r->out, bytes, p->len);
+	if (p->type == VMT_PT_BIP)
+		vmt_pt_put_bip(&r->out, bytes, p->len);
+	else
+		vmt_pt_put_raw(&r->out, bytes, p->len);
 	if (p->ip_bit || tsx)
 		r->wait |= RW_BOUND;
 }
