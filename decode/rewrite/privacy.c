@@ -449,6 +449,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		return;
 	if (handlers[p->type])
 		handlers[p->type](r, bytes, p);
+	r->other_ran = r->other_ran || r->side == RW_OTHER;
 	if (r->out.total == before && takes_cycles((enum vmt_pt_type)p->type) && !(r->wait & waits))
 		r->spent = true;
 }
