@@ -15,6 +15,7 @@ struct copy {
 	struct vmt_store_writer *to;
 	struct vmt_store_seen seen;
 	bool front_moves; /* the source has keep_ns: its front may vanish while it is read */
+	bool front_cut;	  /* what the recorder dropped, or what lies before from_ns */
 	bool has_records; /* some were copied */
 	bool round_due;	  /* some were copied since the last ROUND */
 };
@@ -41,6 +42,8 @@ static bool wanted(struct copy *c, const struct vmt_store_view *view)
 	case VMT_CHUNK_RECORDS:
 	case VMT_CHUNK_AUX:
 	case VMT_CHUNK_LOSS:
+	case VMT_CHUNK_MARK:
+		c->front_cut |= h->time_last_ns && h->time_last_ns < c->options->from_ns;
 		return in_window(c, h);
 	case VMT_CHUNK_ROUND:
 		return c->round_due;
@@ -118,6 +121,29 @@ static int edit_chunk(struct copy *c, const struct vmt_store_view *view,
 	}
 }
 
+static int append_loss(struct copy *c, const struct vmt_store_loss_info *info,
+		       struct vmt_diag *diag)
+{
+	uint8_t payload[VMT_STORE_LOSS_LEN + VMT_STORE_KIND_MAX];
+	struct vmt_store_chunk chunk = {
+		.type = VMT_CHUNK_LOSS, .stream = VMT_STORE_ANY_STREAM, .cpu = -1, .nr_parts = 1
+	};
+
+	chunk.parts[0] = (struct vmt_store_part){ payload, vmt_store_loss_encode(info, payload) };
+	return vmt_store_append(c->to, &chunk, diag);
+}
+
+/* The copy begins later than its session: readers are told as they are by a hole in the file. */
+static int tell_cut(struct copy *c, struct vmt_diag *diag)
+{
+	struct vmt_store_loss_info info = { 0 };
+
+	if (!c->front_cut || c->has_records)
+		return 0;
+	vmt_store_kind_copy(info.kind, "keep", strlen("keep"));
+	return append_loss(c, &info, diag);
+}
+
 static int copy_chunk(struct copy *c, const struct vmt_store_view *view, struct vmt_diag *diag)
 {
 	const struct vmt_store_header *h = &view->header;
@@ -129,35 +155,35 @@ static int copy_chunk(struct copy *c, const struct vmt_store_view *view, struct 
 					 .nr_parts = 1,
 					 .parts = { { view->payload, view->len } } };
 
+	int err = 0;
+
 	if (!wanted(c, view))
 		return 0;
-	if (chunk.type == VMT_CHUNK_RECORDS || chunk.type == VMT_CHUNK_AUX)
+	if (chunk.type == VMT_CHUNK_RECORDS || chunk.type == VMT_CHUNK_AUX) {
+		err = tell_cut(c, diag);
 		c->has_records = c->round_due = true;
-	else if (chunk.type == VMT_CHUNK_ROUND)
+	} else if (chunk.type == VMT_CHUNK_ROUND) {
 		c->round_due = false;
-	if (c->edit) {
-		int err = edit_chunk(c, view, &chunk, diag);
-
+	}
+	if (!err && c->edit) {
+		err = edit_chunk(c, view, &chunk, diag);
 		if (err <= 0)
 			return err;
+		err = 0;
 	}
-	return vmt_store_append(c->to, &chunk, diag);
+	return err ? err : vmt_store_append(c->to, &chunk, diag);
 }
 
 static int copy_gap(struct copy *c, const struct vmt_store_gap *gap, struct vmt_diag *diag)
 {
 	struct vmt_store_loss_info info = { .bytes = gap->bytes, .chunks = gap->chunks };
-	uint8_t payload[VMT_STORE_LOSS_LEN + VMT_STORE_KIND_MAX];
-	struct vmt_store_chunk chunk = {
-		.type = VMT_CHUNK_LOSS, .stream = VMT_STORE_ANY_STREAM, .cpu = -1, .nr_parts = 1
-	};
 
+	c->front_cut |= !strcmp(gap->kind, "keep");
 	if (!strcmp(gap->kind, "truncated") || !strcmp(gap->kind, "after-end") ||
 	    !strcmp(gap->kind, "keep") || (c->front_moves && !c->has_records))
 		return 0;
 	vmt_store_kind_copy(info.kind, gap->kind, strlen(gap->kind));
-	chunk.parts[0] = (struct vmt_store_part){ payload, vmt_store_loss_encode(&info, payload) };
-	return vmt_store_append(c->to, &chunk, diag);
+	return append_loss(c, &info, diag);
 }
 
 /* Up to the size the source has now: a writer that is faster than the copy would hold it forever.

@@ -90,6 +90,7 @@ char *vmt_document_live(const char *base_json, const struct vmt_document_facts *
 	json_object_set_new(doc, "start_ns", number_or_null(facts->start_ns));
 	json_object_set_new(doc, "has_switches", json_boolean(facts->has_switches));
 	json_object_set_new(recorder, "cpu_ns", json_integer((json_int_t)facts->cpu_ns));
+	json_object_set_new(recorder, "exits", json_integer((json_int_t)facts->exits));
 	json_object_set_new(doc, "recorder", recorder);
 	for (size_t i = 0; domains->items && i < domains->count; i++) {
 		json_t *one = identity_of(&domains->items[i]);

@@ -16,6 +16,7 @@ struct vmt_document_facts {
 	uint64_t start_ns; /* perf clock, 0: not known */
 	bool tsc_convertible, has_switches;
 	uint64_t cpu_ns; /* CPU time that the recorder itself has used */
+	uint64_t exits;	 /* that it has seen */
 };
 
 /* base_json (tool, session, backend, host, …) completed by the facts and the domains' threads. */

@@ -126,6 +126,7 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	}
 	live->ops = setup->ops;
 	live->store = setup->store;
+	live->watch = setup->watch;
 	live->sched = setup->sched;
 	live->system_wide = setup->pt && setup->system_wide;
 	live->pt_type = setup->pt ? setup->pmu.type : 0;
@@ -138,6 +139,7 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 		.event_trace = setup->config.event,
 		.key = vmt_io_random(),
 	};
+	memcpy(live->pt_filter, setup->pt_filter, sizeof(live->pt_filter));
 	live->epoll = epoll_create1(EPOLL_CLOEXEC);
 	err = live->epoll < 0 ? vmt_diag_set(diag, VMT_E_LIMIT, "cannot make an epoll descriptor",
 					     "the limit of open files is reached")

@@ -64,6 +64,8 @@ static int add_event(struct vmt_live *live, const struct vmt_live_setup *setup,
 		return err;
 	}
 	err = vmt_store_format(live->store, format, diag);
+	if (live->watch)
+		vmt_trigger_watch_format(live->watch, format, strlen(format));
 	free(format);
 	event->row = row;
 	live->nr_events++;
@@ -160,6 +162,8 @@ static int note_id(struct vmt_live *live, struct vmt_live_event *event, int fd,
 	if (!grow((void **)&event->ids, event->nr_ids, &event->cap_ids, sizeof(*event->ids)))
 		return out_of_memory(diag);
 	event->ids[event->nr_ids++] = id;
+	if (event == &live->events[VMT_LIVE_PT] && !live->pt_id)
+		live->pt_id = id;
 	return 0;
 }
 
@@ -264,11 +268,12 @@ int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want
 	if (fd < 0)
 		return fd;
 	ring = &live->rings[live->nr_rings];
-	*ring = (struct vmt_live_ring){
-		.leader = fd,
-		.tid = want.pid > 0 ? want.pid : 0,
-		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want.cpu }
-	};
+	*ring = (struct vmt_live_ring){ .leader = fd,
+					.tid = want.pid > 0 ? want.pid : 0,
+					.ring = { .data_bytes = bytes,
+						  .stream = live->next_stream++,
+						  .cpu = want.cpu,
+						  .watch = live->watch } };
 	live->nr_rings++;
 	err = start_ring(live, event, ring, diag);
 	if (err) {

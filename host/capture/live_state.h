@@ -48,11 +48,15 @@ enum {
 struct vmt_live {
 	const struct vmt_perf_ops *ops;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch;
 	bool sched, system_wide;
 	/* Intel PT. pt_type 0: not wanted. */
 	uint32_t pt_type;
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
+	char pt_filter[VMT_PT_FILTER_MAX]; /* "": none */
+	uint64_t pt_id;			   /* of the first of its events, 0: none yet */
+	uint32_t synth_stream;
 	bool pt_overwrite;
 	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
 	int epoll;

@@ -5,12 +5,12 @@
 int vmt_pt_check_options(const struct vmt_capture_options *options, bool wanted,
 			 struct vmt_diag *diag)
 {
-	if (wanted || (!options->pt_terms && !options->vm_events_only && !options->system_wide &&
-		       !options->pt_buffer_bytes && !options->privacy))
+	if (wanted || (!options->pt_terms && !options->pt_filter && !options->vm_events_only &&
+		       !options->system_wide && !options->pt_buffer_bytes && !options->privacy))
 		return 0;
 	return vmt_diag_set(diag, VMT_E_USAGE,
-			    "--pt-terms, --pt-buffer, --vm-events-only, --system-wide, --mode and "
-			    "--privacy are of Intel PT, which is not asked for",
+			    "--pt-terms, --filter, --pt-buffer, --vm-events-only, --system-wide, "
+			    "--mode and --privacy are of Intel PT, which is not asked for",
 			    "add --backend kvm,pt");
 }
 
@@ -58,5 +58,8 @@ int vmt_pt_setup(struct vmt_live_setup *setup, const struct vmt_capture_options 
 	if (!err)
 		err = vmt_pt_config_make(&setup->config, &setup->pmu, options->pt_terms,
 					 options->vm_events_only, diag);
+	if (!err && options->pt_filter)
+		err = vmt_pt_filter_make(setup->pt_filter, options->pt_filter,
+					 setup->pmu.nr_addr_filters, options->system_wide, diag);
 	return err ? err : write_info(setup, anchor, diag);
 }

@@ -65,6 +65,10 @@ struct vmt_cli {
 	enum vmt_severity fail_on;
 	/* verbs' own */
 	const char *backend, *pt_terms, *mode, *by, *types, *guest_kallsyms, *to, *caps;
+	const char *pt_mode, *pt_filter;
+	const char *triggers[VMT_CLI_LIST_MAX];
+	size_t nr_triggers;
+	uint64_t before_ns, after_ns;
 	bool conceal, event_trace, vm_events_only, system_wide;
 	enum vmt_privacy privacy;
 	bool bill, storms, use_monitor, compress;
@@ -97,6 +101,6 @@ void vmt_cli_warn(const struct vmt_cli *cli, const char *what);
 
 vmt_verb_fn vmt_verb_list, vmt_verb_doctor, vmt_verb_start, vmt_verb_stop, vmt_verb_status,
 	vmt_verb_snapshot, vmt_verb_record, vmt_verb_report, vmt_verb_script, vmt_verb_tsc,
-	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx, vmt_verb_export;
+	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx, vmt_verb_export, vmt_verb_setup;
 
 #endif

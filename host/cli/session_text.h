@@ -23,6 +23,15 @@ void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count);
 /* "web01: 12.0 s, 3.4 MiB in FILE, 12345 exits, 0 records lost" */
 void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info);
 
+/* Intel PT of a session: how much, and what was lost. */
+void vmt_print_trace(FILE *out, const char *label, const struct vmt_session_info *info);
+
+/* CPU time of the recorder, also of each exit. What tracing costs the kernel is not in it. */
+void vmt_print_cost(FILE *out, const char *label, const struct vmt_session_info *info);
+
+/* Two lines of a session with triggers, or that took snapshots of itself. */
+void vmt_print_flight(FILE *out, const struct vmt_session_info *info);
+
 /* The session options of the command line; domain names stay in cli. */
 void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out);
 
