@@ -91,7 +91,10 @@ void vmt_pt_controls_take(struct vmt_pt_controls *controls, const struct json_t 
 		return;
 	taken.conceal = json_is_true(json_object_get(pt, "conceal"));
 	taken.means = known_means(json_string_value(json_object_get(pt, "means")));
-	json_array_foreach(json_object_get(pt, "controls"), i, vcpu) take_vcpu(&taken, vcpu);
+	json_array_foreach(json_object_get(pt, "controls"), i, vcpu)
+	{
+		take_vcpu(&taken, vcpu);
+	}
 	*controls = taken;
 }
 

@@ -39,13 +39,13 @@ traced() { # traced NAME ARGUMENT...: a scenario of which the CPU tells the trut
 }
 # A recorder that is killed while the VM runs, and the module unloaded and loaded meanwhile.
 killed() {
-    exits --halt-us 20000 --hlt 1000000 --out 4 --cpuid 0 --rdmsr 0 --samples 4 >/tmp/vm.jsonl 2>&1 &
+    exits --out 1000000 --cpuid 0 --hlt 0 --rdmsr 0 --samples 4 >/tmp/vm.jsonl 2>&1 &
     vm=$!
-    until grep -qs '"ready"' /tmp/vm.jsonl; do usleep 10000; done
+    until grep -qs '"ready"' /tmp/vm.jsonl; do usleep 1000; done
     words first
     vmtrace record --pid $vm --backend pt --mode guest-only -o /tmp/killed.vmt >/tmp/killed.log 2>&1 &
     recorder=$!
-    until grep -qs VMT /tmp/killed.vmt || ! kill -0 $recorder; do usleep 20000; done
+    until grep -qs VMT /tmp/killed.vmt || ! kill -0 $recorder; do usleep 1000; done
     rmmod vmtrace_vmx 2>/dev/null && echo "LAB-MODULE unloaded below a recorder" || echo "LAB-MODULE in use"
     kill -KILL $recorder
     wait $recorder
@@ -66,12 +66,12 @@ scenarios() {
     traced concealed $SOME
     killed
     rmmod kvm_intel && insmod /mod/kvm-intel.ko nested=0
-    RECORD_OPTIONS="--backend kvm,pt --mode guest-only --conceal --system-wide"
+    RECORD_OPTIONS="--backend pt --mode guest-only --conceal --system-wide"
     traced hidden --vcpus 2 $SOME
 }
 ENV
 make_disk "$VMTRACE"
-boot_bochs 300
+boot_bochs 400
 ok $? "the machine ran to its end"
 grep -a '^LAB-\(WORDS\|MODULE\|ERROR\)\|Call Trace' "$W/serial.log" | sed 's/^/#   /'
 is "$(grep -acE 'LAB-ERROR|Call Trace|BUG:' "$W/serial.log")" 0 "errors inside the machine"
@@ -105,8 +105,9 @@ for name in guestonly concealed hidden; do
     d=$W/out/$name
     is "$(cat "$d/record.status" 2>&1)" 0 "$name: vmtrace record --pid ends in order"
     read_capture "$d" "$d/exits.vmt" || continue
-    is "$(report_value "$d" .exits)" "$(hist_hits "$d/hist-kvm_exit.txt" exit_reason)" "$name: exits of report and of hist"
     "$VMTRACE" decode pt "$d/exits.vmt" --format json >"$d/packets.jsonl"
+    [ $name = hidden ] && continue # it has no exits
+    is "$(report_value "$d" .exits)" "$(hist_hits "$d/hist-kvm_exit.txt" exit_reason)" "$name: exits of report and of hist"
     compare_truth "$d" 12
 done
 for name in guestonly hidden; do # the guest has 128 KiB
@@ -114,10 +115,10 @@ for name in guestonly hidden; do # the guest has 128 KiB
 done
 is "$(grep -c '"packet":"\(CFE\|EVD\)"\|"nr":1' "$W/out/hidden/packets.jsonl")" 0 "hidden: CFE, EVD, and PIP with NR=1"
 is "$(report_value "$W/out/concealed" .concealed)" true "concealed: recognised as concealed"
-for want in "guestonly guest-only false 194" "concealed system true 98" "hidden guest-only true 194"; do
-    read -r name mode conceal entries <<<"$want"
+for want in "guestonly guest-only false" "concealed system true" "hidden guest-only true"; do
+    read -r name mode conceal <<<"$want"
     is "$(report_value "$W/out/$name" '.pt | "\(.mode) \(.conceal) \(.means) \(.entries_with_controls)"')" \
-        "$mode $conceal vmx-controls $entries" "$name: what the report says of the means"
+        "$mode $conceal vmx-controls $(entries $name)" "$name: what the report says of the means"
     is "$(report_value "$W/out/$name" '[.verdicts[] | select(.id == "pt-controls") | .text] | join(" ")')" "" \
         "$name: differences from the plan"
 done

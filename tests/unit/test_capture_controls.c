@@ -266,7 +266,7 @@ static void the_file_says_what_was_in_force(void **state)
 	const struct vmt_capture_options options = { .pt_mode = VMX_PT_GUEST_ONLY };
 	const struct vmt_pt_controls *c;
 	struct vmx_pt_control planned;
-	struct vmt_input *input;
+	struct vmt_input *input = NULL;
 
 	(void)state;
 	module = (struct module){ 0 };
