@@ -36,7 +36,7 @@ ALL_LDFLAGS = $(SANFLAGS) $(COVFLAGS) $(LDFLAGS)
 
 # ---- archives: one a folder, in link order (users first) ----
 ARCHIVES := host/cli host/session host/capture host/probe host/domain decode/export decode/analyze \
-	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/flow decode/pt decode/insn decode/kvm \
+	decode/symbols decode/perfdata decode/store decode/io decode/correlate decode/flow decode/rewrite decode/pt decode/insn decode/kvm \
 	decode/ring decode/base vmx
 src = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/$(1)/*.c)))
 obj = $(patsubst %.c,$(O)/%.o,$(1))

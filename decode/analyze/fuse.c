@@ -28,7 +28,7 @@ struct vmt_fuse *vmt_fuse_new(size_t nr_areas, struct vmt_pt_who *who, vmt_event
 	f->room = EVENTS_FIRST;
 	f->nr_lanes = nr_areas;
 	f->oldest = f->newest = f->due = FUSE_NO_LANE;
-	f->ring = malloc(f->room * sizeof(*f->ring));
+	f->ring = calloc(f->room, sizeof(*f->ring));
 	f->lanes = calloc(nr_areas + 1, sizeof(*f->lanes));
 	f->pairs = vmt_pairs_new(who, emit, context);
 	f->stash = vmt_fuse_stash_new();
@@ -162,7 +162,7 @@ static void release(struct vmt_fuse *f)
 static struct fuse_slot *place(struct vmt_fuse *f)
 {
 	if (f->tail - f->head == f->room && f->room < EVENTS_MAX) {
-		struct fuse_slot *bigger = malloc(2 * f->room * sizeof(*bigger));
+		struct fuse_slot *bigger = calloc(2 * f->room, sizeof(*bigger));
 
 		for (uint64_t n = f->head; bigger && n < f->tail; n++)
 			bigger[n & (2 * f->room - 1)] = *fuse_slot_at(f, n);

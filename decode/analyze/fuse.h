@@ -67,7 +67,7 @@ struct vmt_fuse_exit {
 	uint64_t guest_rip;
 	uint32_t reason; /* with flags */
 };
-void vmt_fuse_exit(struct vmt_fuse *fuse, size_t area, const struct vmt_fuse_exit *exit);
+void vmt_fuse_exit(struct vmt_fuse *fuse, size_t area, const struct vmt_fuse_exit *kvm);
 
 /* An event that the join hands out, with the area of its CPU or thread. */
 void vmt_fuse_event(struct vmt_fuse *fuse, size_t area, const struct vmt_event *event);

@@ -56,6 +56,7 @@ struct vmt_input_facts {
 	bool closed;	   /* the writer closed the file in order */
 	bool has_recorder_cpu;
 	uint64_t recorder_cpu_ns; /* CPU time of the recorder up to its last word */
+	uint64_t recorder_exits;  /* that it had seen by then, 0: not known */
 	uint64_t late;		  /* recs that came too late for the merge */
 	uint64_t unsent;	  /* events that options.types left out */
 	size_t nr_losses;

@@ -130,6 +130,7 @@ static void take_recorder(struct vmt_input *in, const json_t *recorder)
 		return;
 	in->facts.has_recorder_cpu = true;
 	in->facts.recorder_cpu_ns = number(cpu);
+	in->facts.recorder_exits = number(json_object_get(recorder, "exits"));
 }
 
 static void take_host(struct vmt_input *in, const json_t *host)
@@ -190,6 +191,7 @@ static const char *known_name(const char *name)
 					     "connection-lost",
 					     "connection-back",
 					     "hotplug",
+					     "trigger",
 					     "thread-not-captured" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -65,7 +65,7 @@ static void take_vcpu(struct vmt_pt_controls *c, const json_t *vcpu)
 
 static const char *known_means(const char *text)
 {
-	static const char *const known[] = { "driver", "vmx-controls" };
+	static const char *const known[] = { "driver", "vmx-controls", "filter" };
 
 	for (size_t i = 0; text && i < sizeof(known) / sizeof(known[0]); i++) {
 		if (!strcmp(text, known[i]))

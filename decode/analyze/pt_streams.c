@@ -342,9 +342,9 @@ struct vmt_pt_streams *vmt_pt_streams_new(const struct vmt_pt_streams_options *o
 {
 	struct vmt_pt_streams *s = calloc(1, sizeof(*s));
 	const struct vmt_aux_index *index = options->index;
-	bool good = s != NULL;
+	bool good;
 
-	if (!good)
+	if (!s)
 		return NULL;
 	s->options = *options;
 	s->nr_areas = index->nr_areas < VMT_PT_STREAMS_MAX ? index->nr_areas : VMT_PT_STREAMS_MAX;

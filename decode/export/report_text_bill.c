@@ -261,10 +261,17 @@ void vmt_text_trust(const struct vmt_page *page, const struct vmt_report *r)
 					 (double)all.residual_ns * 100 / (double)all.wall_ns);
 	if (r->facts->has_recorder_cpu && r->span_ns && t.at < sizeof(t.bytes) - 160)
 		t.at += (size_t)snprintf(t.bytes + t.at, sizeof(t.bytes) - t.at,
-					 "The recorder used %.1f ms of CPU (%.1f %% of one CPU). ",
+					 "The recorder used %.1f ms of CPU (%.1f %% of one CPU",
 					 (double)r->facts->recorder_cpu_ns / 1e6,
 					 (double)r->facts->recorder_cpu_ns * 100 /
 						 (double)r->span_ns);
+	if (r->facts->has_recorder_cpu && r->facts->recorder_exits && t.at < sizeof(t.bytes) - 160)
+		t.at += (size_t)snprintf(t.bytes + t.at, sizeof(t.bytes) - t.at,
+					 ", %.0f ns an exit",
+					 (double)r->facts->recorder_cpu_ns /
+						 (double)r->facts->recorder_exits);
+	if (r->facts->has_recorder_cpu && r->span_ns)
+		say(&t, "). ");
 	if (r->nr_bills && !all.has_switches)
 		say(&t,
 		    "Without context switches in the capture, preempted is not known and halted "

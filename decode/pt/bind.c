@@ -49,6 +49,8 @@ void pt_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 
 void pt_lost(struct vmt_pt_decoder *d, const char *name, uint64_t bytes)
 {
+	if (d->options.lost)
+		d->options.lost(d->options.packet_context, name);
 	pt_settle(d, NULL);
 	d->pending = 0;
 	if (d->mode != VMT_PT_MODE_UNKNOWN)
@@ -118,7 +120,8 @@ static void take_pge(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 static void take_pgd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	/* By erratum SKL014 a branch that leaves the filter ranges looks like the entry. */
-	bool entered = !p->has_ip && d->pending & PT_PEND_LEARNT;
+	bool left = d->pending & PT_PEND_EXIT && d->exit.cfe;
+	bool entered = !p->has_ip && d->pending & PT_PEND_LEARNT && !left;
 	bool branched = entered && d->errata & VMT_PT_SKL014;
 
 	if (!p->has_ip && !(d->pending & (PT_PEND_EXIT | PT_PEND_ENTRY)))
@@ -359,7 +362,8 @@ void pt_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		return;
 	}
 	if (d->in_psb) {
-		if (p->type == VMT_PT_PSBEND)
+		d->psb_whole = p->type == VMT_PT_PSBEND;
+		if (d->psb_whole)
 			pt_psb_end(d);
 		else if (pt_psb_take(d, p))
 			return;

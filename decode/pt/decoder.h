@@ -47,6 +47,9 @@ struct vmt_pt_decoder_options {
 		       const struct vmt_pt_packet *packet);
 	/* Every stretch of bytes that is no packet; may be NULL. */
 	void (*skipped)(void *context, uint64_t offset, uint64_t len, const char *why);
+	/* Every place where packets are missing, with the kind of the loss: "overflow" (behind its
+	 * OVF), "undecodable" (behind `skipped`), "aux-gap"; may be NULL. */
+	void (*lost)(void *context, const char *name);
 	/* Every PEBS record, with where the CPU was at its BEP; may be NULL. */
 	void (*pebs)(void *context, const struct vmt_pt_pebs_record *record, enum vmt_pt_mode mode);
 	/*
@@ -57,7 +60,8 @@ struct vmt_pt_decoder_options {
 	size_t (*branches)(void *context, uint64_t offset, struct vmt_pt_reader *reader,
 			   const uint8_t *limit);
 	void *context;
-	void *packet_context; /* of packet, skipped and branches; NULL: context is theirs too */
+	void *packet_context; /* of packet, skipped, lost and branches; NULL: context is theirs too
+			       */
 };
 
 struct vmt_pt_decoder;

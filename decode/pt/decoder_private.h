@@ -122,7 +122,8 @@ struct vmt_pt_decoder {
 	struct pt_address guest_cr3;
 
 	/* ---- PSB+ ---- */
-	bool in_psb, psb_fup, psb_pip, psb_nr;
+	bool in_psb, psb_fup, psb_pip, psb_nr, psb_whole;
+	bool away; /* its time packets are those of the world that is not traced */
 	struct pt_address psb_cr3, psb_vmcs;
 	unsigned int nr_times;
 	struct vmt_pt_packet times[PT_TIMES_MAX];

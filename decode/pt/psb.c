@@ -15,6 +15,7 @@ void pt_psb_begin(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet)
 	d->in_psb = true;
 	d->psb_fup = false;
 	d->psb_pip = false;
+	d->psb_whole = false;
 	d->psb_vmcs.known = false;
 	d->nr_times = 0;
 }
@@ -111,7 +112,10 @@ void pt_psb_end(struct vmt_pt_decoder *d)
 	d->packet_en = says_packet_en(d);
 	if (d->psb_vmcs.known && d->mode == VMT_PT_MODE_NONROOT)
 		d->guest_vmcs = d->psb_vmcs;
+	/* Without a PIP ContextEn is 0: the world that is not traced runs. */
+	d->away = d->psb_whole && !d->psb_pip && (d->outside || d->untraced);
 	for (unsigned int i = 0; i < d->nr_times; i++)
 		pt_time(d, &d->times[i]);
+	d->away = false;
 	d->nr_times = 0;
 }

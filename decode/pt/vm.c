@@ -68,6 +68,8 @@ enum vmt_pt_mode pt_vm_tsc_mode(const struct vmt_pt_decoder *d, uint64_t payload
 	bool root, guest, named;
 
 	*map = guest_map(d);
+	if (d->away)
+		return mode;
 	if ((mode == VMT_PT_MODE_NONROOT && !d->untraced && !(d->pending & PT_PEND_OFF)) ||
 	    (mode == VMT_PT_MODE_ROOT && d->root_ran && !d->outside && !left))
 		return mode;
@@ -163,6 +165,12 @@ void pt_vm_out_of_sight(struct vmt_pt_decoder *d)
 	d->guest_cr3.known = false;
 }
 
+/* What comes is not traced, and so is not root operation. */
+static bool leaves_sight(const struct vmt_pt_packet *tip)
+{
+	return tip && tip->type == VMT_PT_TIP_PGD && !tip->has_ip;
+}
+
 static void finish_entry(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 {
 	struct vmt_event e = pt_event_of(d, VMT_EVENT_ENTRY);
@@ -178,7 +186,7 @@ static void finish_entry(struct vmt_pt_decoder *d, const struct vmt_pt_packet *t
 		e.has |= VMT_HAS_RIP;
 	}
 	pt_queue_put_entry(d, &e, &d->entry.stamp);
-	if (tip && tip->type == VMT_PT_TIP_PGD && !tip->has_ip)
+	if (leaves_sight(tip))
 		pt_vm_out_of_sight(d);
 }
 
@@ -203,7 +211,7 @@ static void finish_exit(struct vmt_pt_decoder *d, const struct vmt_pt_packet *ti
 	d->pending &= ~(uint32_t)PT_PEND_EXIT;
 	d->mode = VMT_PT_MODE_ROOT;
 	d->untraced = false;
-	d->outside = tip && tip->type == VMT_PT_TIP_PGD && !tip->has_ip;
+	d->outside = leaves_sight(tip);
 	if (t->failed) {
 		emit_failed(d, t);
 		return;
@@ -251,7 +259,7 @@ void pt_vm_settle(struct vmt_pt_decoder *d, const struct vmt_pt_packet *tip)
 			return;
 		}
 		finish_entry(d, NULL);
-	} else if (entry && d->entry.returns) {
+	} else if (entry && d->entry.returns && !leaves_sight(tip)) {
 		d->pending &= ~(uint32_t)PT_PEND_ENTRY;
 	} else if (entry) {
 		finish_entry(d, tip);

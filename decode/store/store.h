@@ -208,6 +208,29 @@ int vmt_store_seek(struct vmt_store_reader *store, uint64_t from_ns, struct vmt_
 
 /* ---- copying ---- */
 
+/*
+ * What a copy puts in the place of chunks. An error ends the copy.
+ */
+struct vmt_store_edit {
+	/* RECORDS, to be filtered in place; what is left of len, 0: the chunk is left out. */
+	size_t (*records)(void *context, uint8_t *bytes, size_t len);
+	/* Before any trace: how it was set up. */
+	int (*info)(void *context, const struct vmt_pt_info *info, struct vmt_diag *diag);
+	/* Trace, which goes to the copy by this alone; parts[1] is empty. */
+	int (*trace)(void *context, struct vmt_store_writer *to, const struct vmt_aux_area *area,
+		     const struct vmt_store_trace *trace, struct vmt_diag *diag);
+	/* Behind the last chunk. */
+	int (*end)(void *context, struct vmt_store_writer *to, struct vmt_diag *diag);
+	void *context;
+};
+
+/*
+ * Copies what is good in a .vmt to a writer, with the edits. The reader stays the caller's; the
+ * writer is the caller's to finish. Losses as vmt_store_snapshot; VMT_E_DAMAGED: no .vmt.
+ */
+int vmt_store_copy(struct vmt_reader *reader, struct vmt_store_writer *to,
+		   const struct vmt_store_edit *edit, struct vmt_diag *diag);
+
 struct vmt_store_snapshot {
 	struct vmt_store_options store; /* of the new file */
 	uint64_t from_ns, to_ns; /* RECORDS wholly before or after are left out; to_ns 0: no end */

@@ -18,6 +18,7 @@
 #include "decode/io/diagf.h"
 #include "decode/io/sys.h"
 #include "host/capture/anchors.h"
+#include "host/capture/backends.h"
 #include "host/capture/capture_with.h"
 #include "host/capture/document.h"
 #include "host/capture/host_facts.h"
@@ -26,7 +27,6 @@
 #include "host/capture/replay.h"
 #include "host/capture/tracefs.h"
 
-#define REPLAY_PREFIX	   "replay:"
 #define DOCUMENT_PERIOD_NS UINT64_C(60000000000)
 #define ANCHOR_PERIOD_NS   UINT64_C(10000000000)
 #define VCPUS_MAX	   4096
@@ -45,7 +45,8 @@ struct vmt_capture {
 	struct vmt_clock clock;
 	struct vmt_live *live;
 	struct vmt_replay *replay;
-	struct process *processes; /* one a domain */
+	struct vmt_trigger_watch *watch; /* NULL: no trigger */
+	struct process *processes;	 /* one a domain */
 	struct vmt_capture_counts counts;
 	struct vmt_document_facts facts;
 	struct vmt_document_pt pt;
@@ -53,60 +54,15 @@ struct vmt_capture {
 	uint64_t document_due_ns, anchor_due_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_start_ns;
 	uint64_t unknown_losses; /* of a size that nobody knows */
+	bool overwrites;	 /* Intel PT: the front of the file is dropped as well */
 	bool stopped;
 };
 
-/* ---- backend names ---- */
-
-struct backends {
-	bool kvm, sched, pt;
-	const char *replay; /* path */
-};
-
-static int parse_backend(const char *text, struct backends *out, struct vmt_diag *diag)
-{
-	*out = (struct backends){ 0 };
-	if (!text || !strcmp(text, "auto")) {
-		out->kvm = out->sched = true;
-		return 0;
-	}
-	if (!strncmp(text, REPLAY_PREFIX, sizeof(REPLAY_PREFIX) - 1)) {
-		out->replay = text + sizeof(REPLAY_PREFIX) - 1;
-		return *out->replay ? 0
-				    : vmt_diag_set(diag, VMT_E_USAGE, "no file to replay",
-						   "write --backend replay:FILE");
-	}
-	while (*text) {
-		size_t len = strcspn(text, ",");
-
-		if (len == 3 && !memcmp(text, "kvm", 3))
-			out->kvm = true;
-		else if (len == 5 && !memcmp(text, "sched", 5))
-			out->sched = true;
-		else if (len == 2 && !memcmp(text, "pt", 2))
-			out->pt = true;
-		else if (len == 3 && !memcmp(text, "pmu", 3))
-			return vmt_diag_printf(diag, VMT_E_CAPABILITY, 0,
-					       "this version captures with kvm, sched and pt",
-					       "no backend %.*s", (int)len, text);
-		else
-			return vmt_diag_printf(diag, VMT_E_USAGE, 0,
-					       "it is auto, a list of kvm, sched and pt, or "
-					       "replay:FILE",
-					       "unknown backend '%.*s'", (int)len, text);
-		text += len + (text[len] == ',');
-	}
-	return out->kvm || out->sched || out->pt
-		       ? 0
-		       : vmt_diag_set(diag, VMT_E_USAGE, "no backend is named",
-				      "it is auto, a list of kvm, sched and pt, or replay:FILE");
-}
-
 int vmt_capture_prepare(const char *backend, struct vmt_diag *diag)
 {
-	struct backends wanted;
+	struct vmt_backends wanted;
 	char tracefs[VMT_TRACEFS_PATH_MAX];
-	int err = parse_backend(backend, &wanted, diag);
+	int err = vmt_backends_parse(backend, &wanted, diag);
 
 	if (err || wanted.replay)
 		return err;
@@ -139,6 +95,7 @@ static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 	int err;
 
 	c->facts.cpu_ns = cpu_now_ns() - c->cpu_start_ns;
+	c->facts.exits = c->counts.exits;
 	read_controls(c);
 	json = vmt_document_live(c->base_json, &c->facts, &c->pt, c->domains);
 	err = json ? vmt_store_session(c->store, json, diag)
@@ -153,6 +110,11 @@ static int write_document(struct vmt_capture *c, struct vmt_diag *diag)
 uint64_t vmt_capture_now_ns(const struct vmt_capture *c)
 {
 	return c->replay ? vmt_replay_now_ns(c->replay) : vmt_clock_now_ns(&c->clock);
+}
+
+uint64_t vmt_capture_seen_ns(const struct vmt_capture *c)
+{
+	return c->replay ? vmt_replay_seen_ns(c->replay) : vmt_capture_now_ns(c);
 }
 
 static int write_anchor(struct vmt_capture *c, struct vmt_diag *diag)
@@ -234,7 +196,7 @@ const char *vmt_capture_note(const struct vmt_capture *c)
 }
 
 static int open_live(struct vmt_capture *c, const struct vmt_capture_options *options,
-		     const struct backends *wanted, const struct vmt_perf_ops *ops,
+		     const struct vmt_backends *wanted, const struct vmt_perf_ops *ops,
 		     const char *tracefs, const struct vmt_hostfs *fs, struct vmt_diag *diag)
 {
 	char found[VMT_TRACEFS_PATH_MAX];
@@ -262,7 +224,8 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 					.controls = -1,
 					.buffer_bytes = options->buffer_bytes,
 					.domains = c->domains,
-					.store = c->store };
+					.store = c->store,
+					.watch = c->watch };
 	setup.nr_cpus = vmt_cpus_online(&cpus);
 	setup.cpus = cpus;
 	if (wanted->pt)
@@ -271,27 +234,56 @@ static int open_live(struct vmt_capture *c, const struct vmt_capture_options *op
 	c->pt = (struct vmt_document_pt){ .recorded = wanted->pt,
 					  .mode = vmx_pt_mode_name(setup.mode),
 					  .means = vmt_pt_means_name(setup.means),
+					  .privacy = setup.privacy == VMT_PRIVACY_GUEST	 ? "guest"
+						     : setup.privacy == VMT_PRIVACY_HOST ? "host"
+											 : NULL,
 					  .conceal = options->pt_conceal };
 	if (!err)
 		err = vmt_live_open(&c->live, &setup, diag);
 	free(cpus);
 	if (!err)
+		err = vmt_live_write_existing(c->live, c->domains, diag);
+	if (!err)
 		err = write_clocks(c, diag);
 	return err ? err : vmt_live_enable(c->live, diag);
 }
 
-static int open_replay(struct vmt_capture *c, const struct backends *wanted, struct vmt_diag *diag)
+static int open_replay(struct vmt_capture *c, const struct vmt_backends *wanted,
+		       struct vmt_diag *diag)
 {
 	struct vmt_replay_setup setup = { .path = wanted->replay,
 					  .base_json = c->base_json,
 					  .domains = c->domains,
-					  .store = c->store };
+					  .store = c->store,
+					  .watch = c->watch };
 	int err = vmt_replay_open(&c->replay, &setup, diag);
 
 	/* The head of the recording: who is in it, and its clock. */
 	if (!err)
 		err = vmt_replay_drain(c->replay, &c->counts, diag);
 	return err < 0 ? err : 0;
+}
+
+/* What a trigger looks at must be recorded; a recording that lacks it never fires. */
+static int open_watch(struct vmt_capture *c, const struct vmt_capture_options *options,
+		      const struct vmt_backends *wanted, struct vmt_diag *diag)
+{
+	for (size_t i = 0; i < options->nr_triggers && !wanted->replay; i++) {
+		const struct vmt_trigger *t = &options->triggers[i];
+		bool of_switches = t->kind == VMT_TRIGGER_STEAL;
+
+		/* steal is told of threads whose exits were seen */
+		if (!wanted->kvm || (of_switches && !wanted->sched))
+			return vmt_diag_printf(diag, VMT_E_USAGE, 0,
+					       of_switches ? "--backend kvm,sched records them"
+							   : "--backend kvm records them",
+					       "the trigger %s needs %s", t->text,
+					       of_switches ? "exits and context switches"
+							   : "exits");
+	}
+	return options->nr_triggers ? vmt_trigger_watch_new(&c->watch, options->triggers,
+							    options->nr_triggers, diag)
+				    : 0;
 }
 
 static void capture_free(struct vmt_capture *c)
@@ -303,6 +295,7 @@ static void capture_free(struct vmt_capture *c)
 	vmt_live_close(c->live);
 	vmt_replay_close(c->replay);
 	vmt_clock_close(&c->clock);
+	vmt_trigger_watch_free(c->watch);
 	free(c->processes);
 	free(c->pt.controls);
 	free(c->base_json);
@@ -315,8 +308,8 @@ int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_opt
 			  const struct vmt_hostfs *fs, struct vmt_diag *diag)
 {
 	struct vmt_capture *c = calloc(1, sizeof(*c));
-	struct backends wanted;
-	int err = parse_backend(options->backend, &wanted, diag);
+	struct vmt_backends wanted;
+	int err = vmt_backends_parse(options->backend, &wanted, diag);
 
 	if (!err)
 		err = vmt_pt_check_options(options, wanted.pt, diag);
@@ -327,11 +320,14 @@ int vmt_capture_open_with(struct vmt_capture **out, const struct vmt_capture_opt
 					  "memory is short");
 	}
 	c->domains = domains;
+	c->overwrites = options->pt_overwrite;
 	c->store = store;
 	c->cpu_start_ns = cpu_now_ns();
 	c->base_json = strdup(options->session_json ? options->session_json : "{}");
 	vmt_clock_open(&c->clock, ops);
 	err = open_processes(c, diag);
+	if (!err)
+		err = open_watch(c, options, &wanted, diag);
 	if (!err && !c->base_json)
 		err = vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture", "memory is short");
 	if (!err)
@@ -462,9 +458,12 @@ static int keep(int first, int next)
 static int drain_rings(struct vmt_capture *c, struct vmt_diag *diag)
 {
 	struct vmt_capture_counts before = c->counts;
+	uint64_t start_ns = c->watch ? vmt_clock_now_ns(&c->clock) : 0;
 	int err = vmt_live_drain(c->live, &c->counts, diag);
 	uint64_t now = c->counts.last_ns;
 
+	if (c->watch)
+		vmt_trigger_watch_check(c->watch, start_ns ? start_ns : now);
 	c->unknown_losses += err == VMT_E_DAMAGED ? 1 : 0;
 	c->unknown_losses += c->counts.pt.truncated + c->counts.pt.collisions -
 			     before.pt.truncated - before.pt.collisions;
@@ -521,7 +520,10 @@ int vmt_capture_drain(struct vmt_capture *c, struct vmt_diag *diag)
 
 static int take_snapshot(struct vmt_capture *c, struct vmt_diag *diag)
 {
-	return vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+	int err = c->overwrites ? vmt_live_write_existing(c->live, c->domains, diag) : 0;
+	int second = vmt_live_snapshot(c->live, vmt_capture_now_ns(c), &c->counts, diag);
+
+	return err ? err : second;
 }
 
 int vmt_capture_flush(struct vmt_capture *c, struct vmt_diag *diag)
@@ -530,6 +532,11 @@ int vmt_capture_flush(struct vmt_capture *c, struct vmt_diag *diag)
 	int err = c->live ? take_snapshot(c, diag) : 0;
 
 	return status < 0 ? status : err < 0 ? err : status;
+}
+
+bool vmt_capture_triggered(struct vmt_capture *c, struct vmt_trigger_hit *hit)
+{
+	return c->watch && vmt_trigger_watch_take(c->watch, hit);
 }
 
 int vmt_capture_mark(struct vmt_capture *c, uint32_t domain, const char *name, const char *detail,
@@ -560,6 +567,9 @@ struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *c)
 		.pt_areas = live.pt_areas,
 		.pt_bytes = c->counts.pt.bytes,
 		.pt_truncated = c->counts.pt.truncated,
+		.pt_partial = c->counts.pt.partial,
+		.pt_collisions = c->counts.pt.collisions,
+		.pt_unstored = c->counts.pt.unstored,
 		.cpu_ns = cpu_now_ns() - c->cpu_start_ns,
 	};
 }

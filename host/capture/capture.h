@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "decode/base/diag.h"
+#include "decode/rewrite/privacy.h"
 #include "decode/store/store.h"
+#include "host/capture/trigger_watch.h"
 #include "host/domain/domain.h"
 #include "vmx/pt_plan.h"
 
@@ -21,12 +23,16 @@ struct vmt_capture_options {
 	uint64_t buffer_bytes; /* all rings together; 0: 64 MiB */
 	uint64_t pt_buffer_bytes;	  /* all AUX areas together; 0: 64 MiB */
 	const char *pt_terms;		  /* vmt_pt_config_make; NULL: none */
+	const char *pt_filter;		  /* vmt_pt_filter_make; NULL: none */
 	bool vm_events_only, system_wide; /* of pt */
 	enum vmx_pt_mode pt_mode;	  /* pt: VMX_PT_SYSTEM or VMX_PT_GUEST_ONLY */
 	bool pt_conceal;		  /* pt: VMX is not to be seen in it */
 	/* pt: areas are overwritten; vmt_capture_flush and _stop take what they hold. */
 	bool pt_overwrite;
-	const char *session_json; /* the session document, written first and repeated */
+	enum vmt_privacy privacy;	    /* pt: the side that reaches the file */
+	const char *session_json;	    /* the session document, written first and repeated */
+	const struct vmt_trigger *triggers; /* looked for in the records; copied */
+	size_t nr_triggers;
 };
 
 struct vmt_capture;
@@ -65,8 +71,17 @@ int vmt_capture_drain(struct vmt_capture *capture, struct vmt_diag *diag);
 /* The same, and Intel PT that is overwritten is taken as well. */
 int vmt_capture_flush(struct vmt_capture *capture, struct vmt_diag *diag);
 
+/* Takes the first trigger that fired since the last call; false when there is none. */
+bool vmt_capture_triggered(struct vmt_capture *capture, struct vmt_trigger_hit *hit);
+
 /* Perf clock of the records now (of a replay: the recording's), 0 when it is not known. */
 uint64_t vmt_capture_now_ns(const struct vmt_capture *capture);
+
+/*
+ * Records up to this perf clock are in the store, or would be after vmt_capture_flush. UINT64_MAX:
+ * a replay that is over.
+ */
+uint64_t vmt_capture_seen_ns(const struct vmt_capture *capture);
 
 /* A domain changed (from vmt_watch): the mark is stored, threads and TSC snapshots are read again.
  */
@@ -79,7 +94,8 @@ struct vmt_capture_stats {
 	uint64_t exits;		     /* kvm_exit samples seen, by tracepoint id */
 	uint64_t pt_areas, pt_bytes; /* of Intel PT, stored */
 	uint64_t pt_truncated;	     /* how often an AUX area was full */
-	uint64_t cpu_ns;	     /* own CPU time */
+	uint64_t pt_partial, pt_collisions, pt_unstored; /* of struct vmt_pt_counts */
+	uint64_t cpu_ns;				 /* own CPU time */
 };
 struct vmt_capture_stats vmt_capture_stats(const struct vmt_capture *capture);
 

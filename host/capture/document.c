@@ -120,6 +120,7 @@ static json_t *pt_of(const struct vmt_document_pt *pt)
 
 	json_object_set_new(one, "mode", text_or_null(pt->mode));
 	json_object_set_new(one, "means", text_or_null(pt->means));
+	json_object_set_new(one, "privacy", text_or_null(pt->privacy));
 	json_object_set_new(one, "conceal", json_boolean(pt->conceal));
 	for (size_t i = 0; i < pt->nr_controls; i++)
 		json_array_append_new(list, controls_of(&pt->controls[i]));
@@ -140,6 +141,7 @@ char *vmt_document_live(const char *base_json, const struct vmt_document_facts *
 	if (pt->recorded)
 		json_object_set_new(doc, "pt", pt_of(pt));
 	json_object_set_new(recorder, "cpu_ns", json_integer((json_int_t)facts->cpu_ns));
+	json_object_set_new(recorder, "exits", json_integer((json_int_t)facts->exits));
 	json_object_set_new(doc, "recorder", recorder);
 	for (size_t i = 0; domains->items && i < domains->count; i++) {
 		json_t *one = identity_of(&domains->items[i]);

@@ -17,6 +17,7 @@ struct vmt_document_facts {
 	uint64_t start_ns; /* perf clock, 0: not known */
 	bool tsc_convertible, has_switches;
 	uint64_t cpu_ns; /* CPU time that the recorder itself has used */
+	uint64_t exits;	 /* that it has seen */
 };
 
 /* How Intel PT is recorded, and the VMX controls of vCPU threads where a kernel module sets them.
@@ -24,6 +25,7 @@ struct vmt_document_facts {
 struct vmt_document_pt {
 	bool recorded;
 	const char *mode, *means; /* vmx_pt_mode_name, vmt_pt_means_name */
+	const char *privacy;	  /* the side that is stored, NULL: both */
 	bool conceal;
 	struct vmtrace_vmx_state *controls;
 	size_t nr_controls;

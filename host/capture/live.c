@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
+#include "decode/io/sys.h"
 #include "host/capture/live_state.h"
 
 #define CPU_RING_MIN	(64u << 10)
@@ -127,11 +128,20 @@ int vmt_live_open(struct vmt_live **out, const struct vmt_live_setup *setup, str
 	}
 	live->ops = setup->ops;
 	live->store = setup->store;
+	live->watch = setup->watch;
 	live->sched = setup->sched;
 	live->system_wide = setup->pt && setup->system_wide;
 	live->pt_type = setup->pt ? setup->pmu.type : 0;
 	live->pt_config = setup->config.config;
 	live->pt_overwrite = setup->overwrite;
+	live->pt_privacy = (struct vmt_rewrite_options){
+		.keep = setup->privacy,
+		.cpu = setup->pmu.cpu,
+		.from_any_psb = setup->overwrite,
+		.event_trace = setup->config.event,
+		.key = vmt_io_random(),
+	};
+	memcpy(live->pt_filter, setup->pt_filter, sizeof(live->pt_filter));
 	live->controls = setup->pt ? setup->controls : -1;
 	live->pt_no_host = setup->pt && setup->means == VMT_PT_MEANS_CONTROLS &&
 			   setup->mode == VMX_PT_GUEST_ONLY;

@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include "decode/base/event.h"
+#include "decode/rewrite/privacy.h"
 #include "decode/store/store.h"
 #include "host/capture/perf_event.h"
 #include "host/capture/pt_config.h"
+#include "host/capture/pt_filter.h"
 #include "host/capture/pt_means.h"
 #include "host/capture/ring.h"
 #include "host/capture/threads.h"
@@ -22,22 +24,25 @@
  */
 struct vmt_live_setup {
 	const struct vmt_perf_ops *ops;
-	const char *tracefs;	     /* folder */
-	bool kvm, sched, pt;	     /* what is wanted */
-	bool system_wide;	     /* pt: every CPU, not the vCPU threads alone */
-	struct vmt_pt_pmu pmu;	     /* of pt */
-	struct vmt_pt_config config; /* the same */
-	bool overwrite;		     /* pt: only vmt_live_snapshot takes it */
-	enum vmt_pt_means means;     /* of pt */
-	enum vmx_pt_mode mode;	     /* of pt */
-	int controls;		     /* the module's descriptor, set up; taken over; -1: none */
-	uint64_t pt_bytes;	     /* all AUX areas together, 0: 64 MiB */
+	const char *tracefs;		   /* folder */
+	bool kvm, sched, pt;		   /* what is wanted */
+	bool system_wide;		   /* pt: every CPU, not the vCPU threads alone */
+	struct vmt_pt_pmu pmu;		   /* of pt */
+	struct vmt_pt_config config;	   /* the same */
+	char pt_filter[VMT_PT_FILTER_MAX]; /* address filters of pt, "": none */
+	bool overwrite;			   /* pt: only vmt_live_snapshot takes it */
+	enum vmt_privacy privacy;	   /* pt: the side that is stored */
+	enum vmt_pt_means means;	   /* of pt */
+	enum vmx_pt_mode mode;		   /* of pt */
+	int controls;	   /* the module's descriptor, set up; taken over; -1: none */
+	uint64_t pt_bytes; /* all AUX areas together, 0: 64 MiB */
 	enum vmt_isa isa;
 	uint64_t buffer_bytes;
 	const int *cpus; /* online */
 	size_t nr_cpus;
 	const struct vmt_domains *domains;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch; /* NULL: none; must outlive the capture */
 };
 
 struct vmt_live;
@@ -56,6 +61,13 @@ int vmt_live_fd(const struct vmt_live *live);
 
 /* Empties all rings into the store. The first error of the store, after having emptied all. */
 int vmt_live_drain(struct vmt_live *live, struct vmt_capture_counts *counts, struct vmt_diag *diag);
+
+/*
+ * Writes who was there before the capture, for Intel PT; nothing without it. Again where a flight
+ * recorder may have dropped it.
+ */
+int vmt_live_write_existing(struct vmt_live *live, const struct vmt_domains *domains,
+			    struct vmt_diag *diag);
 
 /*
  * Takes what the overwritten areas of Intel PT hold; nothing to do where they are drained. The

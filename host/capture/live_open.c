@@ -64,6 +64,8 @@ static int add_event(struct vmt_live *live, const struct vmt_live_setup *setup,
 		return err;
 	}
 	err = vmt_store_format(live->store, format, diag);
+	if (live->watch)
+		vmt_trigger_watch_format(live->watch, format, strlen(format));
 	free(format);
 	event->row = row;
 	live->nr_events++;
@@ -160,6 +162,8 @@ static int note_id(struct vmt_live *live, struct vmt_live_event *event, int fd,
 	if (!grow((void **)&event->ids, event->nr_ids, &event->cap_ids, sizeof(*event->ids)))
 		return out_of_memory(diag);
 	event->ids[event->nr_ids++] = id;
+	if (event == &live->events[VMT_LIVE_PT] && !live->pt_id)
+		live->pt_id = id;
 	return 0;
 }
 
@@ -182,11 +186,16 @@ static void event_name(const struct vmt_live_event *event, const struct vmt_perf
 struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event)
 {
 	const bool pt = live->pt_type != 0, wide = pt && live->system_wide;
+	/* Records with addresses of the host's code. */
+	const bool host_code = pt && live->pt_privacy.keep != VMT_PRIVACY_GUEST;
 
 	switch (event) {
 	case VMT_LIVE_LEADER:
 		return (struct vmt_perf_want){
-			.dummy = true, .text_poke = pt, .mappings = wide, .switches = wide
+			.dummy = true,
+			.text_poke = host_code,
+			.mappings = wide && host_code,
+			.switches = wide,
 		};
 	case VMT_LIVE_SWITCHES:
 		return (struct vmt_perf_want){ .dummy = true, .switches = true };
@@ -194,7 +203,7 @@ struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event)
 		return (struct vmt_perf_want){ .pmu_type = live->pt_type,
 					       .config = live->pt_config,
 					       .no_host = live->pt_no_host,
-					       .mappings = pt && !wide };
+					       .mappings = host_code && !wide };
 	default:
 		return (struct vmt_perf_want){ .config = live->events[event].id };
 	}
@@ -260,11 +269,12 @@ int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want
 	if (fd < 0)
 		return fd;
 	ring = &live->rings[live->nr_rings];
-	*ring = (struct vmt_live_ring){
-		.leader = fd,
-		.tid = want.pid > 0 ? want.pid : 0,
-		.ring = { .data_bytes = bytes, .stream = live->next_stream++, .cpu = want.cpu }
-	};
+	*ring = (struct vmt_live_ring){ .leader = fd,
+					.tid = want.pid > 0 ? want.pid : 0,
+					.ring = { .data_bytes = bytes,
+						  .stream = live->next_stream++,
+						  .cpu = want.cpu,
+						  .watch = live->watch } };
 	live->nr_rings++;
 	err = start_ring(live, event, ring, diag);
 	if (err) {

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "host/capture/live_state.h"
+#include "host/capture/pt_kept.h"
+#include "host/capture/synth.h"
 #include "host/capture/vmx_module.h"
 
 #define DATA_RING_BYTES	  (64u << 10) /* AUX, ITRACE_START, MMAP2, COMM of one thread or CPU */
@@ -48,6 +50,15 @@ int vmt_live_map_pt(struct vmt_live *live, struct vmt_live_ring *ring, struct vm
 	pt->page = ring->ring.page;
 	pt->aux_bytes = live->pt_aux_bytes;
 	pt->overwrite = live->pt_overwrite;
+	if (live->pt_privacy.keep) {
+		pt->kept = vmt_pt_kept_new(&live->pt_privacy);
+		if (!pt->kept) {
+			live->ops->unmap(pt->aux, live->pt_aux_bytes);
+			free(pt);
+			return vmt_diag_set(diag, VMT_E_NOMEM, "cannot open the capture",
+					    "memory is short");
+		}
+	}
 	pt->area =
 		(struct vmt_aux_area){ .idx = ring->ring.stream,
 				       .cpu = ring->tid ? VMT_AUX_NO_CPU : (uint32_t)ring->ring.cpu,
@@ -61,7 +72,8 @@ void vmt_live_unmap_pt(struct vmt_live *live, struct vmt_live_ring *ring)
 {
 	if (!ring->pt)
 		return;
-	live->ops->unmap((void *)(uintptr_t)ring->pt->aux, ring->pt->aux_bytes);
+	live->ops->unmap(ring->pt->aux, ring->pt->aux_bytes);
+	vmt_pt_kept_free(ring->pt->kept);
 	free(ring->pt);
 	ring->pt = NULL;
 	ring->ring.pt = NULL;
@@ -71,11 +83,16 @@ static int open_pt(struct vmt_live *live, pid_t tid, int cpu, struct vmt_diag *d
 {
 	struct vmt_perf_want want = vmt_live_want(live, VMT_LIVE_PT);
 	size_t quarter = live->pt_aux_bytes / 4;
+	int ring, err;
 
 	want.pid = tid;
 	want.cpu = cpu;
 	want.aux_watermark = (uint32_t)(quarter < AUX_WATERMARK_MAX ? quarter : AUX_WATERMARK_MAX);
-	return vmt_live_open_ring(live, VMT_LIVE_PT, want, DATA_RING_BYTES, diag);
+	ring = vmt_live_open_ring(live, VMT_LIVE_PT, want, DATA_RING_BYTES, diag);
+	if (ring < 0 || !live->pt_filter[0])
+		return ring;
+	err = vmt_perf_filter(live->ops, live->rings[ring].leader, live->pt_filter, diag);
+	return err ? err : ring;
 }
 
 int vmt_live_open_pt_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
@@ -147,6 +164,16 @@ int vmt_live_drain_pt(struct vmt_live *live, struct vmt_live_ring *ring,
 			  : 0;
 
 	return err ? err : enabled;
+}
+
+int vmt_live_write_existing(struct vmt_live *live, const struct vmt_domains *domains,
+			    struct vmt_diag *diag)
+{
+	if (!live->pt_id)
+		return 0;
+	if (!live->synth_stream)
+		live->synth_stream = live->next_stream++;
+	return vmt_synth_domains(domains, live->pt_id, live->synth_stream, live->store, diag);
 }
 
 int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,

@@ -48,12 +48,17 @@ enum {
 struct vmt_live {
 	const struct vmt_perf_ops *ops;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch;
 	bool sched, system_wide;
 	/* Intel PT. pt_type 0: not wanted. */
 	uint32_t pt_type;
 	uint64_t pt_config;
 	size_t pt_aux_bytes;
+	char pt_filter[VMT_PT_FILTER_MAX]; /* "": none */
+	uint64_t pt_id;			   /* of the first of its events, 0: none yet */
+	uint32_t synth_stream;
 	bool pt_overwrite;
+	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
 	bool pt_no_host; /* the host is left out by the driver, the guest traced by VMX controls */
 	int controls;	 /* descriptor of the kernel module that sets them, -1: none */
 	pid_t *controlled; /* threads that it was given */
@@ -96,7 +101,7 @@ struct vmt_perf_want vmt_live_want(const struct vmt_live *live, size_t event);
  * Opens an event of its own into a ring of its own. ring: size, cpu, and with pt an AUX area. The
  * ring's index, or an error.
  */
-int vmt_live_open_ring(struct vmt_live *live, size_t event, struct vmt_perf_want want, size_t bytes,
+int vmt_live_open_ring(struct vmt_live *live, size_t index, struct vmt_perf_want want, size_t bytes,
 		       struct vmt_diag *diag);
 
 /*

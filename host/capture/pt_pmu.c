@@ -44,15 +44,32 @@ static uint32_t read_cap(const struct vmt_hostfs *fs, const char *name)
 	return (uint32_t)strtoul(text, NULL, 16); /* written with %x */
 }
 
+/* A decimal number of at most 32 bits; what is behind it, or NULL. */
+static const char *number(const char *text, uint32_t *value)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (end == text || n > UINT32_MAX)
+		return NULL;
+	*value = (uint32_t)n;
+	return end;
+}
+
 /* "config:10" or "config:14-17". */
 static bool parse_bits(const char *text, struct vmt_pt_format *format)
 {
-	unsigned int first, last;
-	int n = sscanf(text, "config:%u-%u", &first, &last);
+	static const char head[] = "config:";
+	uint32_t first = 0, last;
+	const char *end;
 
-	if (n == 1)
-		last = first;
-	if (n < 1 || last < first || last > 63)
+	if (strncmp(text, head, strlen(head)) != 0)
+		return false;
+	end = number(text + strlen(head), &first);
+	last = first;
+	if (end && *end == '-')
+		end = number(end + 1, &last);
+	if (!end || last < first || last > 63)
 		return false;
 	format->first = (uint8_t)first;
 	format->last = (uint8_t)last;
@@ -126,6 +143,18 @@ static void read_cpu(struct vmt_pt_pmu *pmu, const struct vmt_hostfs *fs)
 					.stepping = (uint8_t)stepping };
 }
 
+/* "TSC:ART", as CPUID 15H EBX and EAX. */
+static void read_ratio(struct vmt_pt_pmu *pmu, const char *text)
+{
+	uint32_t tsc, art;
+	const char *end = number(text, &tsc);
+
+	if (!end || *end != ':' || !number(end + 1, &art))
+		return;
+	pmu->tsc_num = tsc;
+	pmu->art_den = art;
+}
+
 int vmt_pt_pmu_read(struct vmt_pt_pmu *pmu, const struct vmt_hostfs *fs, struct vmt_diag *diag)
 {
 	const char *sys = vmt_hostfs_sys(fs);
@@ -151,9 +180,8 @@ int vmt_pt_pmu_read(struct vmt_pt_pmu *pmu, const struct vmt_hostfs *fs, struct 
 		pmu->nr_addr_filters = (uint32_t)value;
 	if (!vmt_hostfs_u64(&value, "%s/" FOLDER "/max_nonturbo_ratio", sys))
 		pmu->nom_ratio = (uint32_t)value;
-	if (vmt_hostfs_read(text, sizeof(text), "%s/" FOLDER "/tsc_art_ratio", sys) > 0 &&
-	    sscanf(text, "%u:%u", &pmu->tsc_num, &pmu->art_den) != 2)
-		pmu->tsc_num = pmu->art_den = 0;
+	if (vmt_hostfs_read(text, sizeof(text), "%s/" FOLDER "/tsc_art_ratio", sys) > 0)
+		read_ratio(pmu, text);
 	read_cpu(pmu, fs);
 	return 0;
 }

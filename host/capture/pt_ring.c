@@ -11,6 +11,7 @@
 #include <x86intrin.h>
 
 #include "decode/ring/ring.h"
+#include "host/capture/pt_kept.h"
 
 #define PIECE_BYTES (1u << 20)
 
@@ -65,7 +66,10 @@ static int write_piece(const struct vmt_pt_ring *ring, uint64_t tail, size_t len
 		.parts = { { ring->aux + at, front }, { ring->aux, len - front } },
 	};
 
-	return vmt_store_aux(store, &ring->area, &trace, diag);
+	return ring->kept ? vmt_pt_kept_put(ring->kept, &ring->area, &trace,
+					    restart ? VMT_PT_KEPT_RESTART : VMT_PT_KEPT_CONTINUES,
+					    store, diag)
+			  : vmt_store_aux(store, &ring->area, &trace, diag);
 }
 
 int vmt_pt_ring_drain(struct vmt_pt_ring *ring, uint64_t head, struct vmt_store_writer *store,
@@ -113,7 +117,9 @@ int vmt_pt_ring_snapshot(const struct vmt_pt_ring *ring, uint64_t now_ns,
 		.time_last_ns = now_ns,
 		.parts = { { ring->aux + at, old }, { ring->aux, at } },
 	};
-	int err = vmt_store_aux(store, &ring->area, &trace, diag);
+	int err = ring->kept ? vmt_pt_kept_put(ring->kept, &ring->area, &trace,
+					       VMT_PT_KEPT_SNAPSHOT, store, diag)
+			     : vmt_store_aux(store, &ring->area, &trace, diag);
 
 	counts->bytes += err ? 0 : old + at;
 	counts->unstored += err ? old + at : 0;

@@ -18,20 +18,23 @@
  */
 #define VMT_PT_CUTS_MAX 16u
 
+struct vmt_pt_kept;
+
 struct vmt_pt_ring {
 	struct perf_event_mmap_page *page; /* of the event's ring */
-	const uint8_t *aux;
-	size_t aux_bytes;		/* power of two */
-	struct vmt_aux_area area;	/* idx, cpu, pid, tid */
-	uint64_t cuts[VMT_PT_CUTS_MAX]; /* offsets at which the trace began anew, rising */
+	uint8_t *aux;			   /* mapped; read only while the kernel writes it */
+	size_t aux_bytes;		   /* power of two */
+	struct vmt_aux_area area;	   /* idx, cpu, pid, tid */
+	uint64_t cuts[VMT_PT_CUTS_MAX];	   /* offsets at which the trace began anew, rising */
 	size_t nr_cuts;
 	uint64_t last_ns; /* of the records so far */
 	uint64_t piece_first_ns;
 	bool overwrite; /* the kernel goes round: vmt_pt_ring_snapshot instead of _drain */
+	struct vmt_pt_kept *kept; /* rewrites it on the way to the store; NULL: it goes as it is */
 };
 
 struct vmt_pt_counts {
-	uint64_t bytes;	    /* given to the store */
+	uint64_t bytes;	    /* given to the store, before they are rewritten */
 	uint64_t unstored;  /* that it did not take */
 	uint64_t truncated; /* AUX records with that flag: the area was full */
 	uint64_t partial, collisions;
@@ -43,10 +46,10 @@ void vmt_pt_ring_note(struct vmt_pt_ring *ring, uint64_t aux_offset, uint64_t au
 		      uint64_t flags, uint64_t time_ns, struct vmt_pt_counts *counts);
 
 /*
- * Gives all trace to the store, straight from the mapping, and the space back to the kernel, at
- * most 1 MiB at a time. After the event's ring was drained: the record of a cut is in the ring
- * before aux_head moves past it. Returns the store's first error, after having emptied the area all
- * the same; VMT_E_DAMAGED when head and tail make no sense.
+ * Gives all trace to the store, straight from the mapping or rewritten, and the space back to the
+ * kernel, at most 1 MiB at a time. After the event's ring was drained: the record of a cut is in
+ * the ring before aux_head moves past it. Returns the store's first error, after having emptied the
+ * area all the same; VMT_E_DAMAGED when head and tail make no sense.
  */
 int vmt_pt_ring_drain(struct vmt_pt_ring *ring, uint64_t head, struct vmt_store_writer *store,
 		      struct vmt_pt_counts *counts, struct vmt_diag *diag);

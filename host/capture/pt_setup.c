@@ -8,12 +8,14 @@
 int vmt_pt_check_options(const struct vmt_capture_options *options, bool wanted,
 			 struct vmt_diag *diag)
 {
-	if (wanted || (!options->pt_terms && !options->vm_events_only && !options->system_wide &&
-		       !options->pt_buffer_bytes && !options->pt_mode && !options->pt_conceal))
+	if (wanted || (!options->pt_terms && !options->pt_filter && !options->vm_events_only &&
+		       !options->system_wide && !options->pt_buffer_bytes && !options->privacy &&
+		       !options->pt_mode && !options->pt_conceal))
 		return 0;
 	return vmt_diag_set(diag, VMT_E_USAGE,
-			    "--pt-terms, --pt-buffer, --vm-events-only, --system-wide, --mode and "
-			    "--conceal are of Intel PT, which is not asked for",
+			    "--pt-terms, --filter, --pt-buffer, --vm-events-only, --system-wide, "
+			    "--mode, --conceal and --privacy are of Intel PT, which is not asked "
+			    "for",
 			    "add --backend kvm,pt");
 }
 
@@ -79,6 +81,9 @@ static int choose_means(struct vmt_live_setup *setup, const struct vmt_capture_o
 	}
 	err = vmt_pt_means_choose(&setup->means, options->pt_mode, options->pt_conceal,
 				  setup->controls >= 0, diag);
+	if (!err && setup->means == VMT_PT_MEANS_FILTER)
+		setup->privacy = options->pt_mode == VMX_PT_GUEST_ONLY ? VMT_PRIVACY_GUEST
+								       : VMT_PRIVACY_HOST;
 	if (!err && setup->means == VMT_PT_MEANS_CONTROLS)
 		err = set_controls(setup, options, diag);
 	if (setup->controls >= 0 && (err || setup->means != VMT_PT_MEANS_CONTROLS)) {
@@ -98,9 +103,13 @@ int vmt_pt_setup(struct vmt_live_setup *setup, const struct vmt_capture_options 
 	setup->system_wide = options->system_wide;
 	setup->overwrite = options->pt_overwrite;
 	setup->pt_bytes = options->pt_buffer_bytes;
+	setup->privacy = options->privacy;
 	if (!err)
 		err = vmt_pt_config_make(&setup->config, &setup->pmu, options->pt_terms,
 					 options->vm_events_only, diag);
+	if (!err && options->pt_filter)
+		err = vmt_pt_filter_make(setup->pt_filter, options->pt_filter,
+					 setup->pmu.nr_addr_filters, options->system_wide, diag);
 	if (!err)
 		err = write_info(setup, anchor, diag);
 	return err ? err : choose_means(setup, options, diag);

@@ -96,6 +96,11 @@ uint64_t vmt_replay_now_ns(const struct vmt_replay *r)
 	return r->base_ns ? r->base_ns + elapsed_ns(r) : r->recorded_start_ns;
 }
 
+uint64_t vmt_replay_seen_ns(const struct vmt_replay *r)
+{
+	return r->ended ? UINT64_MAX : r->round_ns;
+}
+
 static void begin_clock(struct vmt_replay *r, uint64_t first_ns)
 {
 	bool near = r->recorded_start_ns && r->recorded_start_ns <= first_ns &&
@@ -139,6 +144,8 @@ static void note_format(struct vmt_replay *r, const struct vmt_item *item)
 	char number[24] = "";
 	size_t len;
 
+	if (r->setup.watch)
+		vmt_trigger_watch_format(r->setup.watch, text, item->len);
 	if (item->len < sizeof(name) || memcmp(text, name, sizeof(name) - 1) != 0 ||
 	    r->nr_exit_ids == EXIT_IDS_MAX)
 		return;
@@ -162,6 +169,19 @@ static bool is_exit(const struct vmt_replay *r, const struct vmt_ring_record *re
 	return false;
 }
 
+static void show(struct vmt_trigger_watch *watch, const struct vmt_ring_record *record)
+{
+	if (!record->has_time || !record->has_tid)
+		return;
+	if (record->type == VMT_RING_SAMPLE && record->raw)
+		vmt_trigger_watch_sample(watch, record->tid, record->time_ns, record->raw,
+					 record->raw_len);
+	if (record->type == VMT_RING_SWITCH || record->type == VMT_RING_SWITCH_CPU_WIDE)
+		vmt_trigger_watch_switch(watch, record->tid, record->time_ns,
+					 record->misc & VMT_RING_MISC_SWITCH_OUT,
+					 record->misc & VMT_RING_MISC_SWITCH_OUT_PREEMPT);
+}
+
 /* Times and counts of the records of an item; what cannot be read is copied all the same. */
 static struct span scan_records(const struct vmt_replay *r, const struct vmt_item *item,
 				struct vmt_capture_counts *counts)
@@ -182,6 +202,8 @@ static struct span scan_records(const struct vmt_replay *r, const struct vmt_ite
 			counts->overflows += record.lost != 0;
 			counts->throttles += record.type == VMT_RING_THROTTLE;
 			counts->exits += is_exit(r, &record);
+			if (r->setup.watch)
+				show(r->setup.watch, &record);
 		}
 		if (!record.has_time || !record.time_ns)
 			continue;
@@ -289,6 +311,8 @@ static int put_item(struct vmt_replay *r, struct vmt_capture_counts *counts, str
 	case VMT_ITEM_RECORDS:
 		return put_records(r, item, counts, diag);
 	case VMT_ITEM_ROUND:
+		if (r->setup.watch)
+			vmt_trigger_watch_check(r->setup.watch, r->round_ns);
 		return vmt_store_round(r->setup.store, r->round_ns, diag);
 	case VMT_ITEM_ANCHOR:
 		return put(r, item, VMT_CHUNK_ANCHOR, diag);

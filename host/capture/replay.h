@@ -19,6 +19,7 @@ struct vmt_replay_setup {
 	const char *base_json; /* session document without the recorded facts */
 	const struct vmt_domains *domains;
 	struct vmt_store_writer *store;
+	struct vmt_trigger_watch *watch; /* NULL: none; must outlive the replay */
 };
 
 /* Opens the file; reads nothing of it yet. Errors of vmt_reader_open. */
@@ -38,5 +39,8 @@ int vmt_replay_drain(struct vmt_replay *replay, struct vmt_capture_counts *count
 
 /* The recording's clock now; after its end the time of the end. 0 before the first record. */
 uint64_t vmt_replay_now_ns(const struct vmt_replay *replay);
+
+/* Up to when all records were written; UINT64_MAX after the end. */
+uint64_t vmt_replay_seen_ns(const struct vmt_replay *replay);
 
 #endif

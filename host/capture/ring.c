@@ -11,6 +11,7 @@
 
 #define TRAILER_BYTES	   32u /* TID, TIME, CPU, IDENTIFIER */
 #define TRAILER_TIME	   24u /* from the end */
+#define SAMPLE_TID	   16u
 #define SAMPLE_TIME	   24u
 #define SAMPLE_RAW_ID	   44u /* common_type, after the raw size at 40 */
 #define SAMPLE_BYTES_LEAST 48u
@@ -41,10 +42,38 @@ static void note_time(struct span *span, uint64_t time_ns)
 		span->last_ns = time_ns;
 }
 
-static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint32_t type,
-			 uint16_t size, uint64_t exit_id, struct span *span,
-			 struct vmt_capture_counts *counts)
+/* Samples that the watch looks at, and switches. Its bytes may wrap round the ring's end. */
+static void show(const struct vmt_capture_ring *ring, uint64_t at, uint64_t header,
+		 uint16_t tracepoint)
 {
+	uint16_t size = (uint16_t)(header >> 48), misc = (uint16_t)(header >> 32);
+	uint64_t raw[VMT_TRIGGER_RAW_BYTES / 8 + 1];
+	size_t len = size - SAMPLE_RAW_ID;
+
+	if ((uint32_t)header != PERF_RECORD_SAMPLE) {
+		vmt_trigger_watch_switch(ring->watch,
+					 (uint32_t)(load_word(ring, at + size - TRAILER_BYTES) >>
+						    32),
+					 load_word(ring, at + size - TRAILER_TIME),
+					 misc & PERF_RECORD_MISC_SWITCH_OUT,
+					 misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+		return;
+	}
+	if (!vmt_trigger_watch_wants(ring->watch, tracepoint))
+		return;
+	len = len < VMT_TRIGGER_RAW_BYTES ? len : VMT_TRIGGER_RAW_BYTES;
+	for (size_t i = 0; i * 8 < len + 4; i++)
+		raw[i] = load_word(ring, at + SAMPLE_RAW_ID - 4 + i * 8);
+	vmt_trigger_watch_sample(ring->watch, (uint32_t)(load_word(ring, at + SAMPLE_TID) >> 32),
+				 load_word(ring, at + SAMPLE_TIME), (const uint8_t *)raw + 4, len);
+}
+
+static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint64_t header,
+			 uint64_t exit_id, struct span *span, struct vmt_capture_counts *counts)
+{
+	uint32_t type = (uint32_t)header;
+	uint16_t size = (uint16_t)(header >> 48);
+
 	counts->records++;
 	span->records++;
 	if (type == PERF_RECORD_SAMPLE && size >= SAMPLE_BYTES_LEAST) {
@@ -56,6 +85,8 @@ static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint3
 			counts->exits++;
 			span->exits++;
 		}
+		if (ring->watch)
+			show(ring, at, header, (uint16_t)(word >> 32));
 		return;
 	}
 	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES) {
@@ -69,6 +100,9 @@ static void count_record(const struct vmt_capture_ring *ring, uint64_t at, uint3
 				 load_word(ring, at + 24),
 				 load_word(ring, at + size - TRAILER_TIME), &counts->pt);
 	counts->throttles += type == PERF_RECORD_THROTTLE;
+	if ((type == PERF_RECORD_SWITCH || type == PERF_RECORD_SWITCH_CPU_WIDE) && ring->watch &&
+	    size >= 8 + TRAILER_BYTES)
+		show(ring, at, header, 0);
 	if (type != PERF_RECORD_SAMPLE && size >= 8 + TRAILER_BYTES)
 		note_time(span, load_word(ring, at + size - TRAILER_TIME));
 }
@@ -139,7 +173,7 @@ int vmt_capture_ring_drain(const struct vmt_capture_ring *ring, uint64_t exit_id
 			err = flush(ring, &span, sink, context, counts, diag);
 			first_err = first_err ? first_err : err;
 		}
-		count_record(ring, span.end, (uint32_t)header, size, exit_id, &span, counts);
+		count_record(ring, span.end, header, exit_id, &span, counts);
 		span.end += size;
 	}
 	err = flush(ring, &span, sink, context, counts, diag);

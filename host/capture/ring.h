@@ -10,6 +10,7 @@
 #include "decode/base/diag.h"
 #include "decode/store/store.h"
 #include "host/capture/pt_ring.h"
+#include "host/capture/trigger_watch.h"
 
 /*
  * One mapped perf ring as its reader sees it. The kernel writes at data_head, this process alone
@@ -23,6 +24,7 @@ struct vmt_capture_ring {
 	uint32_t stream;
 	int32_t cpu;		/* -1: the ring of a thread */
 	struct vmt_pt_ring *pt; /* learns of its AUX records; NULL: the event has no AUX area */
+	struct vmt_trigger_watch *watch; /* is shown samples and switches; NULL: nobody is */
 };
 
 /* Bytes that go into one chunk at most: a big ring is given back to the kernel piece by piece. */

@@ -11,6 +11,7 @@
 #include "decode/analyze/report.h"
 #include "decode/base/diag.h"
 #include "decode/base/vcpu_set.h"
+#include "decode/rewrite/privacy.h"
 #include "host/cli/pt_options.h"
 #include "vmx/pt_plan.h"
 
@@ -65,8 +66,13 @@ struct vmt_cli {
 	enum vmt_severity fail_on;
 	/* verbs' own */
 	const char *backend, *pt_terms, *by, *types, *guest_kallsyms, *to, *caps;
+	const char *setup_pt_mode, *pt_filter;
+	const char *triggers[VMT_CLI_LIST_MAX];
+	size_t nr_triggers;
+	uint64_t before_ns, after_ns;
 	enum vmx_pt_mode pt_mode;
 	bool conceal, event_trace, vm_events_only, system_wide;
+	enum vmt_privacy privacy;
 	bool bill, storms, use_monitor, compress;
 	uint64_t buffer_bytes, pt_buffer_bytes, keep_ns, limit_bytes, duration_ns;
 	bool has_offset, has_mult, has_frac;
@@ -97,6 +103,6 @@ void vmt_cli_warn(const struct vmt_cli *cli, const char *what);
 
 vmt_verb_fn vmt_verb_list, vmt_verb_doctor, vmt_verb_start, vmt_verb_stop, vmt_verb_status,
 	vmt_verb_snapshot, vmt_verb_record, vmt_verb_report, vmt_verb_script, vmt_verb_tsc,
-	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx, vmt_verb_export;
+	vmt_verb_explain, vmt_verb_decode, vmt_verb_vmx, vmt_verb_export, vmt_verb_setup;
 
 #endif

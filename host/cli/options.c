@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/capture/trigger.h"
+
 static bool read_domain(struct vmt_cli *cli, const char *value, const char **why)
 {
 	if (cli->nr_domains == VMT_CLI_LIST_MAX || !*value) {
@@ -31,6 +33,16 @@ static bool read_pid(struct vmt_cli *cli, const char *value, const char **why)
 	if (cli->nr_pids == VMT_CLI_LIST_MAX)
 		return false;
 	cli->pids[cli->nr_pids++] = (pid_t)pid;
+	return true;
+}
+
+static bool read_trigger(struct vmt_cli *cli, const char *value, const char **why)
+{
+	if (cli->nr_triggers == VMT_TRIGGERS_MAX) {
+		*why = "at most 8 triggers";
+		return false;
+	}
+	cli->triggers[cli->nr_triggers++] = value;
 	return true;
 }
 
@@ -168,6 +180,15 @@ static bool read_fail_on(struct vmt_cli *cli, const char *value, const char **wh
 	return false;
 }
 
+static bool read_privacy(struct vmt_cli *cli, const char *value, const char **why)
+{
+	*why = "guest or host";
+	cli->privacy = !strcmp(value, "guest")	? VMT_PRIVACY_GUEST
+		       : !strcmp(value, "host") ? VMT_PRIVACY_HOST
+						: VMT_PRIVACY_NONE;
+	return cli->privacy != VMT_PRIVACY_NONE;
+}
+
 static bool read_frac(struct vmt_cli *cli, const char *value, const char **why)
 {
 	char *end;
@@ -241,10 +262,21 @@ static const struct vmt_option_row rows[] = {
 	  "how Intel PT is set up, terms of the kernel's intel_pt/format on top of the default",
 	  "mtc= cyc psb_period= noretcomp notnt pwr_evt ptw event=0", VMT_OPT_TEXT, AT(pt_terms), 0,
 	  NULL },
+	{ "filter", 0, "FILTER",
+	  "Intel PT of some addresses: 'filter START/SIZE[@FILE]', 'stop START/SIZE', commas "
+	  "between",
+	  "filter stop tracestop", VMT_OPT_TEXT, AT(pt_filter), 0, NULL },
 	{ "system-wide", 0, NULL, "Intel PT of every CPU instead of the vCPU threads", NULL,
 	  VMT_OPT_FLAG, AT(system_wide), 0, NULL },
 	{ "keep", 0, "TIME", "flight recorder: keep only the last TIME of records", NULL,
 	  VMT_OPT_DURATION, AT(keep_ns), 0, NULL },
+	{ "trigger", 0, "EXPR",
+	  "snapshot of its own when EXPR holds (repeatable), as exits>50k/s for 200ms",
+	  "exits> reason= p99( steal>", CUSTOM(read_trigger) },
+	{ "before", 0, "TIME", "what a trigger's snapshot holds before it (default 10s)", NULL,
+	  VMT_OPT_DURATION, AT(before_ns), 0, NULL },
+	{ "after", 0, "TIME", "the same after it (default 2s)", NULL, VMT_OPT_DURATION,
+	  AT(after_ns), 0, NULL },
 	{ "limit", 0, "SIZE", "largest size of the file (default 4G)", NULL, VMT_OPT_SIZE,
 	  AT(limit_bytes), 0, NULL },
 	{ "duration", 0, "TIME", "stop after TIME (s, ms, us, ns, m, h; default s)", NULL,
@@ -267,7 +299,7 @@ static const struct vmt_option_row rows[] = {
 	  "only these events: "
 	  "exit,entry,userspace,switch,wakeup,inject,tsc_write,note,mark,loss,gap",
 	  "exit entry exit,entry exit,gap,loss mark", VMT_OPT_TEXT, AT(types), 0, NULL },
-	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata", "guest host perfdata",
+	{ "to", 0, "WHAT", "tsc: guest or host; export: perfdata or vmt", "guest host perfdata vmt",
 	  VMT_OPT_TEXT, AT(to), 0, NULL },
 	{ "offset", 0, "N", "TSC offset in guest units, signed", NULL, VMT_OPT_I64, AT(offset),
 	  AT(has_offset), NULL },
@@ -275,8 +307,10 @@ static const struct vmt_option_row rows[] = {
 	  AT(has_mult), NULL },
 	{ "frac", 0, "N", "fraction bits of the multiplier: 48 on VMX (default), 32 on SVM",
 	  "48 32", CUSTOM(read_frac) },
-	{ "mode", 0, "MODE",
-	  "what Intel PT traces: system (default), guest-only, and for vmx plan host-only",
+	{ "privacy", 0, "SIDE",
+	  "of Intel PT only this side reaches the file: no address of the other", "guest host",
+	  CUSTOM(read_privacy) },
+	{ "mode", 0, "MODE", "what Intel PT traces: system (default), guest-only, host-only",
 	  "system guest-only host-only", CUSTOM(read_mode) },
 	{ "conceal", 0, NULL, "nothing in the stream is to show VMX", NULL, VMT_OPT_FLAG,
 	  AT(conceal), 0, NULL },
@@ -286,6 +320,8 @@ static const struct vmt_option_row rows[] = {
 	  AT(vm_events_only), 0, NULL },
 	{ "caps", 0, "FILE", "capabilities of another CPU instead of this one's", "@file",
 	  VMT_OPT_TEXT, AT(caps), 0, NULL },
+	{ "pt-mode", 0, "MODE", "pt_mode of kvm_intel: system or host-guest", "system host-guest",
+	  VMT_OPT_TEXT, AT(setup_pt_mode), 0, NULL },
 	{ "pt-raw", 0, NULL, "the input is the bare Intel PT byte stream of one CPU", NULL,
 	  VMT_OPT_FLAG, AT(pt.raw), 0, NULL },
 	{ "hex", 0, "BYTES", "decode these bytes instead of a file", NULL, VMT_OPT_TEXT, AT(pt.hex),

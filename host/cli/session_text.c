@@ -71,7 +71,15 @@ static void fill_json(json_t *doc, const struct vmt_session_info *info)
 	json_object_set_new(doc, "kept_exits", number(info->kept_exits));
 	json_object_set_new(doc, "pt_bytes", number(info->pt_bytes));
 	json_object_set_new(doc, "pt_buffers_full", number(info->pt_truncated));
+	json_object_set_new(doc, "pt_gaps_by_vmx", number(info->pt_partial));
+	json_object_set_new(doc, "pt_collisions", number(info->pt_collisions));
+	json_object_set_new(doc, "pt_bytes_not_stored", number(info->pt_unstored));
+	json_object_set_new(doc, "recorder_cpu_ns", number(info->cpu_ns));
 	json_object_set_new(doc, "losses_of_unknown_size", number(info->unknown_losses));
+	json_object_set_new(doc, "triggers", text_or_null(info->triggers));
+	json_object_set_new(doc, "triggered", number(info->triggered));
+	json_object_set_new(doc, "snapshots", number(info->snapshots));
+	json_object_set_new(doc, "last_snapshot", text_or_null(info->last_snapshot));
 	json_object_set_new(doc, "end_reason", text_or_null(info->end_reason));
 	json_object_set_new(doc, "last_error", text_or_null(info->last_error));
 }
@@ -114,6 +122,45 @@ static void print_kept(FILE *out, const struct vmt_session_info *info)
 		(unsigned long long)info->kept_exits, (unsigned long long)info->exits);
 }
 
+void vmt_print_trace(FILE *out, const char *label, const struct vmt_session_info *info)
+{
+	char size[24];
+
+	fprintf(out, "%s%s, buffers full %llu times", label,
+		vmt_text_bytes(size, sizeof(size), info->pt_bytes),
+		(unsigned long long)info->pt_truncated);
+	if (info->pt_partial)
+		fprintf(out, ", gaps by VMX %llu", (unsigned long long)info->pt_partial);
+	if (info->pt_collisions)
+		fprintf(out, ", collisions %llu", (unsigned long long)info->pt_collisions);
+	if (info->pt_unstored)
+		fprintf(out, ", %s not stored",
+			vmt_text_bytes(size, sizeof(size), info->pt_unstored));
+	fputc('\n', out);
+}
+
+void vmt_print_cost(FILE *out, const char *label, const struct vmt_session_info *info)
+{
+	fprintf(out, "%s%.1f ms of CPU", label, (double)info->cpu_ns / 1e6);
+	if (info->exits)
+		fprintf(out, ", %.0f ns an exit", (double)info->cpu_ns / (double)info->exits);
+	fputc('\n', out);
+}
+
+void vmt_print_flight(FILE *out, const struct vmt_session_info *info)
+{
+	char text[sizeof(info->last_snapshot)];
+
+	if (info->triggers[0])
+		fprintf(out, "  trigger  %s: fired %llu times\n",
+			vmt_text_safe(text, sizeof(text), info->triggers),
+			(unsigned long long)info->triggered);
+	if (info->snapshots)
+		fprintf(out, "  snapshot %llu taken, the last is %s\n",
+			(unsigned long long)info->snapshots,
+			vmt_text_safe(text, sizeof(text), info->last_snapshot));
+}
+
 void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 {
 	char size[24], file[sizeof(info->file)], domains[sizeof(info->domains)];
@@ -127,11 +174,12 @@ void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info)
 		(unsigned long long)info->lost_records,
 		info->unknown_losses ? " and more that nobody counted" : "");
 	if (info->pt_bytes)
-		fprintf(out, "  Intel PT: %s, buffers full %llu times\n",
-			vmt_text_bytes(size, sizeof(size), info->pt_bytes),
-			(unsigned long long)info->pt_truncated);
+		vmt_print_trace(out, "  Intel PT: ", info);
 	if (info->keep_ns)
 		print_kept(out, info);
+	vmt_print_cost(out, "  recorder: ", info);
+	if (info->triggers[0] || info->snapshots)
+		vmt_print_flight(out, info);
 	if (info->end_reason[0] && strcmp(info->end_reason, VMT_SESSION_STOPPED) != 0)
 		fprintf(out, "  ended: %s\n", info->end_reason);
 }
@@ -146,8 +194,10 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 			   .nr_pids = cli->nr_pids },
 		.backend = cli->backend,
 		.pt_terms = cli->pt_terms,
+		.pt_filter = cli->pt_filter,
 		.vm_events_only = cli->vm_events_only,
 		.system_wide = cli->system_wide,
+		.privacy = cli->privacy,
 		.pt_mode = cli->pt_mode,
 		.pt_conceal = cli->conceal,
 		.pt_buffer_bytes = cli->pt_buffer_bytes,
@@ -158,6 +208,10 @@ void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_option
 		.keep_ns = cli->keep_ns,
 		.limit_bytes = cli->limit_bytes,
 		.duration_ns = cli->duration_ns,
+		.triggers = cli->triggers,
+		.nr_triggers = cli->nr_triggers,
+		.before_ns = cli->before_ns,
+		.after_ns = cli->after_ns,
 	};
 }
 
@@ -202,6 +256,15 @@ int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *
 		return VMT_STATUS_OK;
 	vmt_cli_warn(cli, "more is lost than --max-loss allows");
 	return VMT_STATUS_LOSS;
+}
+
+int vmt_session_sides(const struct vmt_cli *cli)
+{
+	if ((cli->pt_mode == VMX_PT_GUEST_ONLY && cli->privacy == VMT_PRIVACY_HOST) ||
+	    (cli->pt_mode == VMX_PT_HOST_ONLY && cli->privacy == VMT_PRIVACY_GUEST))
+		return vmt_cli_usage(cli, "--mode and --privacy name different sides",
+				     "leave one of them off");
+	return VMT_STATUS_OK;
 }
 
 int vmt_session_no_csv(const struct vmt_cli *cli)

@@ -23,6 +23,15 @@ void vmt_print_sessions_json(const struct vmt_session_info *list, size_t count);
 /* "web01: 12.0 s, 3.4 MiB in FILE, 12345 exits, 0 records lost" */
 void vmt_print_session_summary(FILE *out, const struct vmt_session_info *info);
 
+/* Intel PT of a session: how much, and what was lost. */
+void vmt_print_trace(FILE *out, const char *label, const struct vmt_session_info *info);
+
+/* CPU time of the recorder, also of each exit. What tracing costs the kernel is not in it. */
+void vmt_print_cost(FILE *out, const char *label, const struct vmt_session_info *info);
+
+/* Two lines of a session with triggers, or that took snapshots of itself. */
+void vmt_print_flight(FILE *out, const struct vmt_session_info *info);
+
 /* The session options of the command line; domain names stay in cli. */
 void vmt_session_options_of(const struct vmt_cli *cli, struct vmt_session_options *out);
 
@@ -34,6 +43,9 @@ void vmt_session_sweep(const struct vmt_cli *cli);
 
 /* The exit status of a capture that is over: VMT_STATUS_LOSS beyond --max-loss. */
 int vmt_session_judge(const struct vmt_cli *cli, const struct vmt_session_info *info);
+
+/* A usage error where --mode and --privacy contradict each other. */
+int vmt_session_sides(const struct vmt_cli *cli);
 
 /* 0, or a usage error for --format csv: there is no table. */
 int vmt_session_no_csv(const struct vmt_cli *cli);

@@ -5,6 +5,7 @@
 
 #include "decode/export/perfdata.h"
 #include "decode/io/diagf.h"
+#include "host/cli/export_vmt.h"
 #include "host/cli/feed.h"
 
 /* The output is feed->file, which an exporter takes over. */
@@ -16,7 +17,7 @@ static const struct format_row {
 	const char *name;
 	export_fn *run;
 } formats[] = {
-	{ "perfdata", export_perfdata },
+	{ "perfdata", export_perfdata }, { "vmt", NULL }, /* writes its file itself */
 };
 
 static void warn_losses(const struct vmt_cli *cli, const struct vmt_perfdata_totals *t)
@@ -93,6 +94,11 @@ int vmt_verb_export(struct vmt_cli *cli)
 	if (cli->time_text || cli->vcpu_list || cli->nr_pids)
 		return vmt_cli_usage(cli, "export writes the whole capture",
 				     "leave off --time, --vcpu and --pid");
+	if (!format->run)
+		return vmt_export_vmt(cli);
+	if (cli->privacy)
+		return vmt_cli_usage(cli, "--privacy goes with --to vmt",
+				     "what that writes can be exported to other formats");
 	status = vmt_feed_open(&feed, cli);
 	if (!status)
 		status = format->run(&feed);

@@ -13,6 +13,8 @@
 #include "host/domain/locate.h"
 #include "host/domain/process.h"
 #include "host/probe/traceable.h"
+#include "host/session/info.h"
+#include "host/session/registry.h"
 
 #define PROCESSES_MAX 256
 
@@ -20,9 +22,11 @@ struct list {
 	const struct vmt_cli *cli;
 	struct vmt_result result;
 	struct vmt_probe host;
-	struct vmt_domains domains;   /* of libvirt, and those of --pid */
-	struct vmt_domains processes; /* KVM processes that libvirt does not know */
-	unsigned int name_width;      /* columns of the text table */
+	struct vmt_domains domains;	   /* of libvirt, and those of --pid */
+	struct vmt_domains processes;	   /* KVM processes that libvirt does not know */
+	struct vmt_session_info *sessions; /* that this user may see */
+	size_t nr_sessions;
+	unsigned int name_width; /* columns of the text table */
 };
 
 /* ---- what is listed ---- */
@@ -118,9 +122,16 @@ static const char *agent_word(const struct vmt_domain *domain)
 
 static void trace_words(char *buf, size_t size, const struct vmt_traceable *trace)
 {
-	snprintf(buf, size, "%s%s%s%s", trace->kvm ? "kvm" : "",
-		 trace->kvm && trace->sched ? "," : "", trace->sched ? "sched" : "",
-		 trace->replay ? "replay" : "");
+	const char *const words[] = { trace->kvm ? "kvm" : NULL, trace->sched ? "sched" : NULL,
+				      trace->pt ? "pt" : NULL, trace->replay ? "replay" : NULL };
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && len < size; i++) {
+		if (words[i])
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? "," : "",
+						words[i]);
+	}
 	if (!buf[0])
 		snprintf(buf, size, "-");
 }
@@ -209,6 +220,33 @@ static unsigned int name_width(const struct vmt_page *page, const struct vmt_dom
 	return width < room ? width : room;
 }
 
+/* The session that records the domain now, NULL: none. */
+static const struct vmt_session_info *session_of(const struct list *list,
+						 const struct vmt_domain *domain)
+{
+	char text[24];
+	const char *name = shown_name(domain, text, sizeof(text));
+
+	for (size_t i = 0; i < list->nr_sessions; i++) {
+		if (strcmp(list->sessions[i].state, "stale") != 0 &&
+		    vmt_info_has_domain(&list->sessions[i], name))
+			return &list->sessions[i];
+	}
+	return NULL;
+}
+
+static void session_line(const struct list *list, const struct vmt_domain *domain)
+{
+	const struct vmt_session_info *session = session_of(list, domain);
+	char text[700];
+
+	if (!session)
+		return;
+	snprintf(text, sizeof(text), "session %s records %s into %s", session->id, session->backend,
+		 session->file);
+	vmt_page_wrap(&list->result.page, VMT_STYLE_PLAIN, "       ", 9, text, 0);
+}
+
 static void domain_lines(const struct list *list, const struct vmt_domain *domain)
 {
 	const struct vmt_page *page = &list->result.page;
@@ -235,6 +273,7 @@ static void domain_lines(const struct list *list, const struct vmt_domain *domai
 		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
 			vcpu_line(list, domain, &domain->vcpus[i]);
 	}
+	session_line(list, domain);
 	if (list->cli->verbose)
 		verbose_lines(list, domain, &trace);
 	if (domain->note[0])
@@ -303,10 +342,28 @@ static void trace_json(struct vmt_json *json, const struct vmt_traceable *trace)
 		vmt_json_text(json, NULL, "kvm");
 	if (trace->sched)
 		vmt_json_text(json, NULL, "sched");
+	if (trace->pt)
+		vmt_json_text(json, NULL, "pt");
 	if (trace->replay)
 		vmt_json_text(json, NULL, "replay");
 	vmt_json_close(json, ']');
 	text_or_null(json, "trace_blocked_by", trace->why_not);
+}
+
+static void session_json(const struct list *list, const struct vmt_domain *domain,
+			 struct vmt_json *json)
+{
+	const struct vmt_session_info *session = session_of(list, domain);
+
+	if (!session) {
+		vmt_json_text(json, "session", NULL);
+		return;
+	}
+	vmt_json_open(json, "session", '{');
+	vmt_json_text(json, "id", session->id);
+	vmt_json_text(json, "backend", session->backend);
+	vmt_json_text(json, "file", session->file);
+	vmt_json_close(json, '}');
 }
 
 static void domain_json(const struct list *list, const struct vmt_domain *domain,
@@ -334,6 +391,7 @@ static void domain_json(const struct list *list, const struct vmt_domain *domain
 	vmt_json_bool(json, "agent_connected", domain->xml != NULL, domain->agent_connected);
 	vmt_json_text(json, "agent_source", domain->xml ? "XML" : NULL);
 	trace_json(json, &trace);
+	session_json(list, domain, json);
 	vmt_json_open(json, "vcpus", '[');
 	for (size_t i = 0; i < domain->nr_vcpus; i++) {
 		if (vmt_cli_wants_vcpu(list->cli, domain->vcpus[i].id))
@@ -444,6 +502,8 @@ int vmt_verb_list(struct vmt_cli *cli)
 
 	if (!status) {
 		vmt_probe_host(&list.host, NULL);
+		if (vmt_registry_look(&list.sessions, &list.nr_sessions, NULL))
+			list.nr_sessions = 0;
 		status = vmt_result_open(&list.result, cli);
 		if (!status) {
 			write_list(&list);
@@ -453,5 +513,6 @@ int vmt_verb_list(struct vmt_cli *cli)
 	}
 	vmt_domains_free(&list.domains);
 	vmt_domains_free(&list.processes);
+	free(list.sessions);
 	return status;
 }

@@ -229,7 +229,7 @@ int vmt_verb_record(struct vmt_cli *cli)
 	sigset_t set, old;
 	int stop_fd, status;
 
-	if (vmt_session_no_csv(cli))
+	if (vmt_session_no_csv(cli) || vmt_session_sides(cli))
 		return VMT_STATUS_USAGE;
 	if (!cli->nr_domains && !cli->nr_pids && !cli->all && !replay)
 		return vmt_cli_usage(cli, "no domain is named",

@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "host/cli/session_text.h"
 #include "host/cli/to_stdout.h"
-
-/* Beside the session's own file: FILE-snapshot-TIME.vmt. */
-static void default_output(const struct vmt_session_info *session, char *path, size_t size)
-{
-	size_t len = strlen(session->file);
-	time_t now = time(NULL);
-	char when[24] = "0";
-	struct tm tm;
-
-	if (len > 4 && !strcmp(session->file + len - 4, ".vmt"))
-		len -= 4;
-	if (localtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
-	snprintf(path, size, "%.*s-snapshot-%s.vmt", (int)len, session->file, when);
-}
 
 int vmt_verb_snapshot(struct vmt_cli *cli)
 {
@@ -40,7 +23,7 @@ int vmt_verb_snapshot(struct vmt_cli *cli)
 	if (cli->output && !to_stdout)
 		snprintf(path, sizeof(path), "%s", cli->output);
 	else if (!to_stdout)
-		default_output(&session, path, sizeof(path));
+		vmt_session_snapshot_path(session.file, path, sizeof(path));
 	if (vmt_session_snapshot(&session, path, cli->force, &info, &diag))
 		return vmt_cli_fail(&diag);
 	if (to_stdout) {

@@ -25,7 +25,7 @@ int vmt_verb_start(struct vmt_cli *cli)
 	struct vmt_diag diag = { 0 };
 	bool replay = cli->backend && !strncmp(cli->backend, "replay:", 7);
 
-	if (vmt_session_no_csv(cli))
+	if (vmt_session_no_csv(cli) || vmt_session_sides(cli))
 		return VMT_STATUS_USAGE;
 	if (!cli->nr_domains && !cli->nr_pids && !cli->all && !replay)
 		return vmt_cli_usage(cli, "no domain is named",

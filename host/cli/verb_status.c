@@ -22,14 +22,14 @@ static void print_text(const struct vmt_session_info *info)
 	       seconds > 0 ? (double)info->exits / seconds : 0.0,
 	       (unsigned long long)info->lost_records,
 	       info->unknown_losses ? " and more that nobody counted" : "");
+	vmt_print_cost(stdout, "  cost     ", info);
 	if (info->pt_bytes)
-		printf("  trace    %s of Intel PT, buffers full %llu times\n",
-		       vmt_text_bytes(size, sizeof(size), info->pt_bytes),
-		       (unsigned long long)info->pt_truncated);
+		vmt_print_trace(stdout, "  trace    Intel PT: ", info);
 	if (info->keep_ns)
 		printf("  kept     about the newest %g s (--keep): %llu records, %llu exits\n",
 		       (double)info->keep_ns / 1e9, (unsigned long long)info->kept_records,
 		       (unsigned long long)info->kept_exits);
+	vmt_print_flight(stdout, info);
 	if (info->bytes_per_minute)
 		printf("  size     about %s a minute\n",
 		       vmt_text_bytes(size, sizeof(size), info->bytes_per_minute));

@@ -6,8 +6,8 @@
 
 #define BARE_PT "pt-raw vm cpu-id tsc-hz mtc-freq nom-ratio cpuid-15h"
 #define RECORDING                                                                                  \
-	"backend buffer pt-buffer pt-terms system-wide vm-events-only mode conceal keep limit "    \
-	"compress duration"
+	"backend buffer pt-buffer pt-terms filter system-wide vm-events-only mode conceal "        \
+	"privacy keep trigger before after limit compress duration"
 
 static const struct vmt_verb_row rows[] = {
 	{ "list", "", "domains, their vCPU threads, TSC and what can be traced", "monitor", NULL,
@@ -16,10 +16,13 @@ static const struct vmt_verb_row rows[] = {
 	{ "doctor", "", "what this host and a domain allow: a line a check, with cause and cure",
 	  "backend", NULL, vmt_verb_doctor, 0, 0, false, false,
 	  "vmtrace doctor\nvmtrace doctor -d web01\nvmtrace doctor --backend kvm,pt" },
+	{ "setup", "", "what a capture needs of the host and what stays beyond it", "pt-mode", NULL,
+	  vmt_verb_setup, 0, 0, false, false, "vmtrace setup --pt-mode system" },
 	{ "start", "", "start a capture in the background", RECORDING, NULL, vmt_verb_start, 0, 0,
 	  false, false,
 	  "vmtrace start --domain web01\nvmtrace start -d web01 --keep 30s\nvmtrace start --pid "
-	  "4711 --limit 1G" },
+	  "4711 --limit 1G\nvmtrace start -d web01 --keep 30s --trigger 'exits>50k/s for 200ms' "
+	  "--before 20s" },
 	{ "stop", "[SESSION]", "stop a capture and print its summary", "", "@session",
 	  vmt_verb_stop, 0, 1, false, false, "vmtrace stop\nvmtrace stop -d web01" },
 	{ "status", "[SESSION]", "running captures: size, events, loss", "", "@session",
@@ -47,10 +50,11 @@ static const struct vmt_verb_row rows[] = {
 	  "pt --pt-raw cpu0.pt\nvmtrace decode pt --flow=call --pt-raw cpu0.pt --elf "
 	  "./hello\nvmtrace decode pt --hex "
 	  "'02 43 03 04 06 08 0a 0c'" },
-	{ "export", "[FILE]", "a capture in the format of another program", "to " BARE_PT, "@file",
-	  vmt_verb_export, 0, 1, true, false,
+	{ "export", "[FILE]", "a capture in the format of another program, or one side of it",
+	  "to privacy " BARE_PT, "@file", vmt_verb_export, 0, 1, true, false,
 	  "vmtrace export --to perfdata web01.vmt -o web01.data\nvmtrace export --to perfdata "
-	  "--pt-raw cpu0.pt --tsc-hz 2600000000 -o cpu0.data" },
+	  "--pt-raw cpu0.pt --tsc-hz 2600000000 -o cpu0.data\nvmtrace export --to vmt --privacy "
+	  "guest web01.vmt -o for-you.vmt" },
 	{ "tsc", "convert VALUE... | show [FILE]",
 	  "TSC offset and scaling: conversion both ways, recorded maps", "to offset mult frac",
 	  "convert show", vmt_verb_tsc, 1, VMT_CLI_LIST_MAX, false, false,

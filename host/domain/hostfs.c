@@ -30,6 +30,11 @@ const char *vmt_hostfs_dev(const struct vmt_hostfs *fs)
 	return fs && fs->dev ? fs->dev : "/dev";
 }
 
+const char *vmt_hostfs_etc(const struct vmt_hostfs *fs)
+{
+	return fs && fs->etc ? fs->etc : "/etc";
+}
+
 static int read_path(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

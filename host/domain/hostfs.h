@@ -15,6 +15,7 @@ struct vmt_hostfs {
 	const char *sys;     /* /sys */
 	const char *run;     /* /run, and $XDG_RUNTIME_DIR for libvirt's user sessions */
 	const char *dev;     /* /dev */
+	const char *etc;     /* /etc */
 	const char *debugfs; /* where debugfs is mounted; NULL: looked up in PROC/mounts */
 	const char *tracefs; /* the same for tracefs (host/capture/tracefs.h) */
 };
@@ -25,6 +26,7 @@ const char *vmt_hostfs_proc(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_sys(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_run(const struct vmt_hostfs *fs);
 const char *vmt_hostfs_dev(const struct vmt_hostfs *fs);
+const char *vmt_hostfs_etc(const struct vmt_hostfs *fs);
 
 /* First mount point of a file system type by PROC/mounts; false when it is mounted nowhere. */
 bool vmt_hostfs_mount(const struct vmt_hostfs *fs, const char *type, char *path, size_t size);

@@ -16,6 +16,7 @@ void vmt_traceable_of(struct vmt_traceable *out, const struct vmt_probe *host,
 		   !vmt_probe_blocked(&own, VMT_NEED_KVM) && domain->pid;
 	out->sched = !vmt_probe_blocked(host, VMT_NEED_SCHED) &&
 		     !vmt_probe_blocked(&own, VMT_NEED_SCHED) && domain->pid;
+	out->pt = domain->pid && !vmt_probe_blocked(host, VMT_NEED_PT);
 	out->replay = !out->sched && !strcmp(domain->type, "test") && domain->id >= 0;
 	check = vmt_probe_blocked(&own, VMT_NEED_KVM);
 	if (!check)

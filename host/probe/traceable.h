@@ -6,7 +6,7 @@
 
 /* What can be traced of a domain on this host now. */
 struct vmt_traceable {
-	bool kvm, sched;		  /* the backends of start */
+	bool kvm, sched, pt;		  /* the backends of start */
 	bool replay;			  /* a recorded file alone (libvirt's test driver) */
 	char why_not[VMT_PROBE_MAX * 10]; /* what blocks kvm, "" */
 };

@@ -41,6 +41,14 @@ static const struct member {
 	NUMBER(unknown_losses),
 	NUMBER(pt_bytes),
 	NUMBER(pt_truncated),
+	NUMBER(pt_partial),
+	NUMBER(pt_collisions),
+	NUMBER(pt_unstored),
+	NUMBER(cpu_ns),
+	TEXT(triggers),
+	NUMBER(triggered),
+	NUMBER(snapshots),
+	TEXT(last_snapshot),
 };
 
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))

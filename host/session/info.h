@@ -8,7 +8,7 @@
 #include "host/session/session.h"
 
 /* A session's state as one line of JSON: state file, answers of the control socket, history. */
-#define VMT_INFO_TEXT_MAX 8192
+#define VMT_INFO_TEXT_MAX 16384
 
 /* malloc'd, the caller frees; NULL when memory is short. */
 char *vmt_info_to_json(const struct vmt_session_info *info);

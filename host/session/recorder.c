@@ -24,12 +24,19 @@
 #include "host/session/recorder_state.h"
 
 #define FLUSH_NS	 250000000
+#define WATCH_NS	 25000000 /* with triggers: how long one may stay unseen */
 #define STATE_PERIOD_NS	 UINT64_C(1000000000)
 #define EVENTS_A_TICK	 64
-#define DEFAULT_LIMIT	 (UINT64_C(4) << 30)
 #define PREDICT_AFTER_NS UINT64_C(200000000)
 
-enum source { SOURCE_TICK, SOURCE_CAPTURE, SOURCE_CONTROL, SOURCE_STOP, SOURCE_CONNECTION };
+enum source {
+	SOURCE_TICK,
+	SOURCE_CAPTURE,
+	SOURCE_CONTROL,
+	SOURCE_STOP,
+	SOURCE_SNAPSHOT,
+	SOURCE_CONNECTION
+};
 
 void vmt_recorder_note(struct vmt_recorder *r, const struct vmt_diag *diag)
 {
@@ -92,6 +99,10 @@ void vmt_recorder_update(struct vmt_recorder *r)
 	r->info.unknown_losses = stats.unknown_losses;
 	r->info.pt_bytes = stats.pt_bytes;
 	r->info.pt_truncated = stats.pt_truncated;
+	r->info.pt_partial = stats.pt_partial;
+	r->info.pt_collisions = stats.pt_collisions;
+	r->info.pt_unstored = stats.pt_unstored;
+	r->info.cpu_ns = stats.cpu_ns;
 	r->info.kept_bytes = bytes - totals.dropped_bytes;
 	r->info.kept_records = stats.records - totals.dropped_records;
 	r->info.kept_exits = stats.exits - totals.dropped_exits;
@@ -101,11 +112,6 @@ void vmt_recorder_update(struct vmt_recorder *r)
 }
 
 /* ---- what happens ---- */
-
-static uint64_t limit_of(const struct vmt_recorder *r)
-{
-	return r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
-}
 
 /* What the store refuses for its size limit, it will refuse again; a full disk may be freed. */
 static bool reached_limit(const struct vmt_recorder *r)
@@ -128,7 +134,7 @@ static void drain(struct vmt_recorder *r, int (*take)(struct vmt_capture *, stru
 	vmt_recorder_note(r, &diag);
 	if (result == VMT_E_FULL && reached_limit(r))
 		vmt_recorder_end(r, "the size limit of %llu bytes is reached (--limit)",
-				 (unsigned long long)limit_of(r));
+				 (unsigned long long)r->limit_bytes);
 	if (result == VMT_E_DAMAGED && r->is_replay)
 		end_source(r, "the recording cannot be read further");
 }
@@ -223,6 +229,10 @@ static void tick(struct vmt_recorder *r, const struct vmt_recorder_run *run)
 	uint64_t now = vmt_io_monotonic_ns();
 
 	drain(r, vmt_capture_drain);
+	vmt_flight_step(r);
+	if (now < r->tick_due_ns)
+		return;
+	r->tick_due_ns = now + FLUSH_NS - WATCH_NS / 2;
 	watch_domains(r);
 	vmt_recorder_update(r);
 	if (run->live)
@@ -244,44 +254,55 @@ static int add(int epoll, int fd, enum source source)
 	return fd < 0 ? 0 : epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &watch);
 }
 
-static int signals(void)
+static int signals(int first, int second)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
+	sigaddset(&set, first);
+	sigaddset(&set, second);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static int flush_timer(const struct vmt_recorder *r)
 {
-	struct itimerspec period = { { 0, FLUSH_NS }, { 0, FLUSH_NS } };
+	long ns = r->flight.nr_triggers ? WATCH_NS : FLUSH_NS;
+	struct itimerspec period = { { 0, ns }, { 0, ns } };
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-	if (r->options->duration_ns && r->options->duration_ns < FLUSH_NS)
+	if (r->options->duration_ns && r->options->duration_ns < (uint64_t)ns)
 		period.it_value.tv_nsec = (long)r->options->duration_ns;
 	if (fd >= 0)
 		timerfd_settime(fd, 0, &period, NULL);
 	return fd;
 }
 
-static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run, int epoll, int timer,
-		   const struct epoll_event *event)
+/* What the loop waits for. */
+struct waits {
+	int epoll, timer, stop, snapshot;
+};
+
+static void handle(struct vmt_recorder *r, const struct vmt_recorder_run *run,
+		   const struct waits *waits, const struct epoll_event *event)
 {
+	struct signalfd_siginfo signal;
 	uint64_t ticks;
 
 	switch (event->data.u64) {
 	case SOURCE_TICK:
-		if (read(timer, &ticks, sizeof(ticks)) == sizeof(ticks))
+		if (read(waits->timer, &ticks, sizeof(ticks)) == sizeof(ticks))
 			tick(r, run);
 		break;
 	case SOURCE_CAPTURE:
 		drain(r, vmt_capture_drain);
 		break;
+	case SOURCE_SNAPSHOT:
+		if (read(waits->snapshot, &signal, sizeof(signal)) == sizeof(signal))
+			vmt_flight_ask(r);
+		break;
 	case SOURCE_CONTROL:
-		add_connection(r, epoll);
+		add_connection(r, waits->epoll);
 		break;
 	case SOURCE_STOP:
 		vmt_recorder_end(r, "%s",
@@ -298,8 +319,8 @@ static bool is_over(const struct vmt_recorder *r, const struct vmt_recorder_run 
 	return r->stop || (r->source_ended && (!r->is_replay || run->end_with_source));
 }
 
-static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int epoll, int timer,
-		struct vmt_diag *diag)
+static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run,
+		const struct waits *waits, struct vmt_diag *diag)
 {
 	bool told = !run->ready;
 
@@ -308,12 +329,12 @@ static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int 
 		run->live(run->context, &r->info);
 	while (!is_over(r, run)) {
 		struct epoll_event events[16];
-		int n = epoll_wait(epoll, events, 16, -1);
+		int n = epoll_wait(waits->epoll, events, 16, -1);
 
 		if (n < 0 && errno != EINTR)
 			return vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot wait");
 		for (int i = 0; i < n; i++)
-			handle(r, run, epoll, timer, &events[i]);
+			handle(r, run, waits, &events[i]);
 		if (!told && r->info.elapsed_ns >= run->ready_after_ns) {
 			told = true;
 			if (!run->ready(run->context, &r->info))
@@ -330,24 +351,29 @@ static int loop(struct vmt_recorder *r, const struct vmt_recorder_run *run, int 
 int vmt_recorder_run(struct vmt_recorder *r, const struct vmt_recorder_run *run,
 		     struct vmt_diag *diag)
 {
-	int epoll = epoll_create1(EPOLL_CLOEXEC), timer = flush_timer(r);
-	int stop = run->handle_signals ? signals() : -1, err;
+	const struct waits waits = { .epoll = epoll_create1(EPOLL_CLOEXEC),
+				     .timer = flush_timer(r),
+				     .stop = run->handle_signals ? signals(SIGTERM, SIGINT) : -1,
+				     .snapshot = signals(SIGUSR2, SIGUSR2) };
+	int err;
 
 	r->foreground = !run->handle_signals;
 	r->logs = run->handle_signals;
-	if (epoll < 0 || timer < 0 || add(epoll, timer, SOURCE_TICK) ||
-	    add(epoll, vmt_capture_fd(r->capture), SOURCE_CAPTURE) ||
-	    add(epoll, r->listener, SOURCE_CONTROL) || add(epoll, stop, SOURCE_STOP) ||
-	    add(epoll, run->stop_fd, SOURCE_STOP))
+	if (waits.epoll < 0 || waits.timer < 0 || add(waits.epoll, waits.timer, SOURCE_TICK) ||
+	    add(waits.epoll, vmt_capture_fd(r->capture), SOURCE_CAPTURE) ||
+	    add(waits.epoll, r->listener, SOURCE_CONTROL) ||
+	    add(waits.epoll, waits.stop, SOURCE_STOP) ||
+	    add(waits.epoll, waits.snapshot, SOURCE_SNAPSHOT) ||
+	    add(waits.epoll, run->stop_fd, SOURCE_STOP))
 		err = vmt_diag_printf(diag, VMT_E_IO, errno, NULL, "cannot wait for events");
 	else
-		err = loop(r, run, epoll, timer, diag);
-	if (stop >= 0)
-		close(stop);
-	if (timer >= 0)
-		close(timer);
-	if (epoll >= 0)
-		close(epoll);
+		err = loop(r, run, &waits, diag);
+	for (size_t i = 0; i < 4; i++) {
+		const int fds[] = { waits.epoll, waits.timer, waits.stop, waits.snapshot };
+
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
 	return err;
 }
 
@@ -433,8 +459,10 @@ int vmt_recorder_close(struct vmt_recorder *r, struct vmt_session_info *info, st
 			note_missing(r);
 		}
 	}
-	if (r->capture)
+	if (r->capture) {
+		vmt_flight_close(r);
 		vmt_history_write(&r->info, NULL);
+	}
 	if (r->folder.dir >= 0)
 		vmt_folder_remove(&r->folder);
 	for (size_t i = 0; i < r->nr_locks; i++)

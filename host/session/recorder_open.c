@@ -61,7 +61,7 @@ static void make_id(struct vmt_recorder *r)
 	snprintf(r->info.backend, sizeof(r->info.backend), "%s",
 		 r->options->backend ? r->options->backend : "auto");
 	r->is_replay = is_replay(r->options);
-	r->info.keep_ns = r->options->keep_ns;
+	r->limit_bytes = r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT;
 	snprintf(r->info.state, sizeof(r->info.state), "running");
 }
 
@@ -182,8 +182,8 @@ static int create_output(struct vmt_recorder *r, struct vmt_diag *diag)
 	struct vmt_store_options options = {
 		.compress = r->options->compress,
 		.force = r->options->force,
-		.limit_bytes = r->options->limit_bytes ? r->options->limit_bytes : DEFAULT_LIMIT,
-		.keep_ns = r->options->keep_ns,
+		.limit_bytes = r->limit_bytes,
+		.keep_ns = vmt_flight_keep_ns(&r->flight, r->options->keep_ns),
 	};
 	struct vmt_diag own = { 0 };
 	int err = output_path(r, diag);
@@ -267,11 +267,15 @@ static int open_capture(struct vmt_recorder *r, struct vmt_diag *diag)
 					       .buffer_bytes = r->options->buffer_bytes,
 					       .pt_buffer_bytes = r->options->pt_buffer_bytes,
 					       .pt_terms = r->options->pt_terms,
+					       .pt_filter = r->options->pt_filter,
 					       .vm_events_only = r->options->vm_events_only,
 					       .system_wide = r->options->system_wide,
 					       .pt_mode = r->options->pt_mode,
 					       .pt_conceal = r->options->pt_conceal,
 					       .pt_overwrite = r->options->keep_ns != 0,
+					       .privacy = r->options->privacy,
+					       .triggers = r->flight.triggers,
+					       .nr_triggers = r->flight.nr_triggers,
 					       .session_json = json };
 	int err = json ? vmt_capture_open(&r->capture, &options, &r->domains, r->store, diag)
 		       : vmt_diag_set(diag, VMT_E_NOMEM, "cannot start", "memory is short");
@@ -301,11 +305,24 @@ static void open_watch(struct vmt_recorder *r)
 
 /* ---- the whole ---- */
 
+static void name_triggers(struct vmt_recorder *r)
+{
+	size_t len = 0, size = sizeof(r->info.triggers);
+
+	r->info.keep_ns = vmt_flight_keep_ns(&r->flight, r->options->keep_ns);
+	for (size_t i = 0; i < r->flight.nr_triggers && len < size; i++)
+		len += (size_t)snprintf(r->info.triggers + len, size - len, "%s%s", i ? "; " : "",
+					r->flight.triggers[i].text);
+}
+
 static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 {
 	bool replay = is_replay(r->options);
-	int err = vmt_capture_prepare(r->options->backend, diag);
+	int err = vmt_flight_init(&r->flight, r->options, diag);
 
+	name_triggers(r);
+	if (!err)
+		err = vmt_capture_prepare(r->options->backend, diag);
 	if (!err)
 		err = vmt_folder_make(&r->folder, r->info.id, diag);
 	if (!err)
@@ -314,6 +331,8 @@ static int open_steps(struct vmt_recorder *r, struct vmt_diag *diag)
 		err = find_domains(r, diag);
 	if (!err)
 		err = create_output(r, diag);
+	if (!err)
+		vmt_flight_open(r);
 	if (!err && replay)
 		err = commit_before_replay(r, diag);
 	if (!err && replay)

@@ -5,6 +5,7 @@
 #include "decode/store/store.h"
 #include "host/capture/capture.h"
 #include "host/domain/domain.h"
+#include "host/session/flight.h"
 #include "host/session/recorder.h"
 #include "host/session/registry.h"
 
@@ -14,6 +15,7 @@
 struct vmt_recorder {
 	const struct vmt_session_options *options;
 	struct vmt_session_info info;
+	struct vmt_flight flight;
 	struct vmt_session_folder folder;
 	struct vmt_domains domains;
 	struct vmt_store_writer *store;
@@ -27,8 +29,8 @@ struct vmt_recorder {
 	bool *ended;		     /* one a domain: a mark said that it stopped */
 	uint64_t start_monotonic_ns; /* of the capture */
 	uint64_t head_bytes;	     /* file's length when the capture began */
-	uint64_t buffer_bytes;
-	uint64_t state_due_ns;
+	uint64_t limit_bytes;	     /* of the file */
+	uint64_t state_due_ns, tick_due_ns;
 	bool source_ended, stop, foreground;
 	bool is_replay;
 	bool logs; /* warnings go to stderr: the log of a session in the background */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "decode/io/diagf.h"
@@ -298,6 +299,22 @@ int vmt_session_snapshot(const struct vmt_session_info *session, const char *out
 	snprintf(info->file, sizeof(info->file), "%s", path);
 	info->file_bytes = totals.file_bytes;
 	return 0;
+}
+
+void vmt_session_snapshot_path(const char *session_file, char *path, size_t size)
+{
+	size_t len = strlen(session_file);
+	time_t now = time(NULL);
+	char when[24] = "0";
+	struct tm tm;
+
+	if (len > 4 && !strcmp(session_file + len - 4, ".vmt"))
+		len -= 4;
+	if (localtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
+	snprintf(path, size, "%.*s-snapshot-%s.vmt", (int)len, session_file, when);
+	for (int i = 2; !access(path, F_OK) && i < 100; i++) /* of the same second */
+		snprintf(path, size, "%.*s-snapshot-%s-%d.vmt", (int)len, session_file, when, i);
 }
 
 bool vmt_session_of_file(dev_t device, ino_t inode, struct vmt_session_info *out)

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "decode/base/diag.h"
+#include "decode/rewrite/privacy.h"
 #include "host/domain/domain.h"
 #include "vmx/pt_plan.h"
 
@@ -19,12 +20,17 @@ struct vmt_session_options {
 	struct vmt_domain_query query;
 	const char *backend;  /* auto, a list of kvm,sched,pt, replay:FILE */
 	const char *pt_terms; /* these of struct vmt_capture_options */
+	const char *pt_filter;
 	bool vm_events_only, system_wide, pt_conceal;
 	enum vmx_pt_mode pt_mode;
+	enum vmt_privacy privacy; /* pt: the side that reaches the file */
 	uint64_t pt_buffer_bytes;
 	const char *output; /* NULL: vmtrace-<domain>-<time>.vmt in the sessions' data folder */
 	bool force, compress;
 	uint64_t buffer_bytes, keep_ns, limit_bytes, duration_ns;
+	const char *const *triggers; /* texts of vmt_trigger_parse */
+	size_t nr_triggers;
+	uint64_t before_ns, after_ns; /* of a trigger's snapshot, 0: 10 s and 2 s */
 };
 
 #define VMT_SESSION_STOPPED "it was stopped" /* end_reason: by the user's wish */
@@ -43,6 +49,14 @@ struct vmt_session_info {
 	uint64_t pt_bytes;	 /* of Intel PT, all ever recorded */
 	uint64_t pt_truncated;	 /* how often a buffer of Intel PT was full */
 	uint64_t unknown_losses; /* losses whose size nobody knows: not in lost_records */
+	uint64_t pt_partial;	 /* how often VMX stopped it for a while */
+	uint64_t pt_collisions;	 /* how often a sample took its buffer */
+	uint64_t pt_unstored;	 /* bytes that found no room in the file */
+	uint64_t cpu_ns;	 /* CPU time of the recorder itself */
+	uint64_t triggered;	 /* how often a trigger fired */
+	uint64_t snapshots;	 /* that the session took of itself */
+	char last_snapshot[640]; /* file, "" while there is none */
+	char triggers[256];	 /* texts, "; " between them */
 	char backend[64];
 	char end_reason[128]; /* why it ended, "" while it runs */
 	char last_error[640];
@@ -79,6 +93,9 @@ int vmt_session_stop(const struct vmt_session_info *session, struct vmt_session_
 		     struct vmt_diag *diag);
 int vmt_session_snapshot(const struct vmt_session_info *session, const char *output, bool force,
 			 struct vmt_session_info *info, struct vmt_diag *diag);
+
+/* Where a snapshot goes that is given no name: beside the session's file, and of the time. */
+void vmt_session_snapshot_path(const char *session_file, char *path, size_t size);
 
 /*
  * Whether a running session that this user may see records into the file (by device and inode);

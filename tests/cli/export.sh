@@ -127,6 +127,29 @@ events() {
 check "... and the same events" bash -c "$(declare -f events); VMTRACE='$VMTRACE'
     cmp <(events '$work/pt.vmt') <(events '$work/pt.data') && events '$work/pt.data' | wc -l | grep -qE '^[1-9][0-9]{2}'"
 
+# ---- one side alone ----
+side() { "$VMTRACE" export --to vmt --privacy "$1" "$2" -o "$3"; }
+exits() { "$VMTRACE" script "$1" --type exit --format json | jq -c 'select(.source == "pt") | [.time_ns, .reason, .vector, .duration_ns] + '"$2"; }
+for which in guest host; do
+    nr=$([ $which = guest ] && echo 1 || echo 0)
+    members=$([ $which = guest ] && echo '[.guest_rip, .guest_cr3, .qualification]' || echo '[]')
+    check "$which alone: written" side $which "$work/whole.vmt" "$work/$which.vmt"
+    check "... every CR3 is of that side" bash -c "'$VMTRACE' decode pt '$work/$which.vmt' --format json |
+        jq -r 'select(.nr != null) | .nr' | sort -u | grep -qx $nr"
+    check "... every IP is of that side" bash -c "'$VMTRACE' decode pt '$work/$which.vmt' --format json |
+        jq -r 'select(.ip != null and .packet != \"SKIPPED\") | .ip' | awk '{ host = /^0xffffffffc/; if (host == $nr) exit 1 } END { if (!NR) exit 1 }'"
+    check "... the same exits" bash -c "$(declare -f exits); VMTRACE='$VMTRACE'
+        cmp <(exits '$work/whole.vmt' '$members') <(exits '$work/$which.vmt' '$members') && exits '$work/$which.vmt' '$members' | wc -l | grep -qE '^[1-9][0-9]{2}'"
+    check "... nothing is lost" bash -c "'$VMTRACE' report '$work/$which.vmt' --format json | jq -e '.loss.bytes_skipped == 0 and .loss.overflows == 0'"
+    check "... as perf.data" export_to "$work/$which.vmt" "$work/$which.data"
+    perf_check "... which perf reads" bash -c "perf script -D -i '$work/$which.data' >'$work/dump.txt' 2>'$work/err' &&
+        ! grep -i 'error\|bad\|fail' '$work/err' && ! grep 'Bad packet' '$work/dump.txt'"
+done
+check "vmt needs a side: 2" status 2 "$VMTRACE" export --to vmt "$work/whole.vmt" -o "$work/no.vmt"
+check "a side goes with vmt: 2" status 2 "$VMTRACE" export --to perfdata --privacy guest "$work/whole.vmt" -o "$work/no.data"
+check "an output that is there: 1" status 1 "$VMTRACE" export --to vmt --privacy guest "$work/whole.vmt" -o "$work/guest.vmt"
+check "no .vmt: 6" status 6 "$VMTRACE" export --to vmt --privacy guest "$work/whole.data" -o "$work/no.vmt"
+
 # ---- a program that perf follows instruction by instruction ----
 cat >"$work/loop.s" <<'EOF'
 .globl _start

@@ -52,6 +52,10 @@ run "start: no such recording" 1 'No such file' start -d web01 --backend replay:
 echo garbage >garbage
 cp recorded.vmt old.vmt
 run "start: options of Intel PT alone" 2 'add --backend kvm,pt' start -d web01 --backend "$replay" --system-wide -o pt.vmt
+run "start: one side of Intel PT that is not asked for" 2 'add --backend kvm,pt' start -d web01 --backend "$replay" --mode guest-only -o pt.vmt
+run "start: a mode that is none" 2 'guest-only or host-only' start -d web01 --backend "$replay" --mode both
+run "record: two sides" 2 'leave one of them off' record --backend "$replay" --mode guest-only --privacy host -o pt.vmt
+run "record: a side that is none" 2 'guest or host' record --backend "$replay" --privacy both -o pt.vmt
 run "record: what is no recording" 6 'no .vmt file' record --backend "replay:$work/garbage" -o new.vmt
 [ ! -e new.vmt ]
 ok "a capture that did not come up leaves no file"
@@ -83,6 +87,10 @@ run "status of a domain" 0 '^  records  [0-9]+, of these [0-9]+ exits' status we
     .sessions[0].state == "running" and .sessions[0].domains == ["web01"] and .sessions[0].file == "'"$work"'/live.vmt"' >/dev/null
 ok "status as json"
 run "status as csv" 0 '^s-[-0-9]+,running,"web01",' status --format csv
+run "status tells the own cost" 0 '^  cost     [0-9.]+ ms of CPU' status web01
+run "list: who is recorded" 0 "^ +session s-[-0-9]+ records" list -c "$LIBVIRT_DEFAULT_URI"
+"$VMTRACE" list --format json | jq -e '.domains[0].session.file == "'"$work"'/live.vmt"' >/dev/null
+ok "list as json: the session"
 run "status of another domain" 3 'no session of db01' status -d db01
 run "snapshot" 0 '^snap.vmt \(.*goes on$' snapshot -d web01 -o snap.vmt
 run "snapshot: an output is kept" 1 'snap.vmt' snapshot -d web01 -o snap.vmt
@@ -105,6 +113,34 @@ ok "stop tells the size of the file"
 "$VMTRACE" report live.vmt --format json | jq -e '.recording | not' >/dev/null
 ok "report: it is over"
 run "stop: it is over" 3 "its capture is $work/live.vmt" stop -d web01
+
+run "start: a trigger that cannot be read" 2 "a trigger cannot be read at offset 7: 'exits>5T/s'" \
+    start -d web01 --backend "$replay" --trigger 'exits>5T/s'
+run "and what is expected" 2 'expected there: k, M, G or /s' start -d web01 --backend "$replay" --trigger 'exits>5T/s'
+run "start: --before of no trigger" 2 'add --trigger EXPR' start -d web01 --backend "$replay" --before 1s
+run "record: a trigger fires" 0 '^  trigger  reason=IO_INSTRUCTION>10k/s; steal>90%: fired 1 times$' \
+    record -d web01 --backend "$replay" -o trigger.vmt --trigger 'reason=IO_INSTRUCTION>10k/s' --trigger 'steal>90%' \
+    --before 300ms --after 100ms --duration 2400ms
+ls trigger-snapshot-*.vmt >names && [ "$(wc -l <names)" = 1 ] && [ "$(stat -c %a trigger-snapshot-*.vmt)" = 600 ]
+ok "and leaves a snapshot"
+"$VMTRACE" script trigger.vmt --type mark | grep -q ' trigger$'
+ok "the moment is a mark"
+"$VMTRACE" report trigger-snapshot-*.vmt --format json |
+    jq -e '[.rows[] | select(.reason_name == "IO_INSTRUCTION" and .count > 1000)] != [] and
+        (.bill[0].wall_ns < 900000000) and .loss.records_lost == 0' >/dev/null
+ok "of that stretch alone"
+
+run "start to be asked by a signal" 0 'captures web01' start -d web01 --backend "$replay" -o asked.vmt
+kill -USR2 "$("$VMTRACE" status --format json | jq '.sessions[0].pid')"
+for _ in $(seq 500); do "$VMTRACE" status | grep -q '^  snapshot ' && break; sleep 0.01; done
+run "SIGUSR2 takes a snapshot" 0 "^  snapshot 1 taken, the last is $work/asked-snapshot-[-0-9]+.vmt$" status
+"$VMTRACE" report "$("$VMTRACE" status --format json | jq -r '.sessions[0].last_snapshot')" | grep -q '^web01: 2 vCPUs'
+ok "which can be read"
+kill -USR2 "$("$VMTRACE" status --format json | jq '.sessions[0].pid')"
+"$VMTRACE" stop -d web01 --format json | jq -e '.snapshots == 2' >/dev/null
+ok "one that is due at the end is taken"
+[ "$(find . -name 'asked-snapshot-*.vmt' | wc -l)" = 2 ]
+ok "none replaces another"
 
 run "start without -o" 0 "^  file $work/run/data/vmtrace-web01-" start -d web01 --backend "$replay"
 pid=$("$VMTRACE" status --format json | jq '.sessions[0].pid')

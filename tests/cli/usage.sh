@@ -30,6 +30,8 @@ for verb in import top x; do
 done
 says "-- ends options" 0 '^5$' tsc convert --to guest --offset 0 -- 5
 says "a file that looks like an option" 1 "error: .*--force" report -- --force
+says "setup: nothing named" 2 '--pt-mode system or --pt-mode host-guest' setup
+says "setup: unknown mode" 2 "unknown PT mode 'guest'" setup --pt-mode guest
 says "two inputs" 2 'error: --input is given twice' report -i a -i b
 
 # On a terminal of 40 columns the cure is broken at spaces; elsewhere it is one line.

@@ -27,6 +27,7 @@ struct event {
 	uint64_t aux_head; /* as the kernel counts */
 	unsigned int enabled;
 	bool overwrite;
+	char filter[128];
 };
 
 static struct {
@@ -204,6 +205,8 @@ static int ptm_control(int fd, unsigned long request, uintptr_t argument)
 
 		*id = ++machine.next_id;
 	}
+	if (request == PERF_EVENT_IOC_SET_FILTER) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+		snprintf(e->filter, sizeof(e->filter), "%s", (const char *)argument);
 	if (request == PERF_EVENT_IOC_ENABLE)
 		__atomic_store_n(&e->enabled, ENABLED, __ATOMIC_RELEASE);
 	if (request == PERF_EVENT_IOC_DISABLE)
@@ -266,6 +269,11 @@ size_t vmt_ptm_count(void)
 	for (size_t i = 0; i < machine.nr; i++)
 		n += machine.events[i].attr.type == VMT_PTM_TYPE && machine.events[i].fd >= 0;
 	return n;
+}
+
+const char *vmt_ptm_filter(size_t event)
+{
+	return machine.events[event].filter;
 }
 
 const struct perf_event_attr *vmt_ptm_attr(size_t event)

@@ -35,6 +35,7 @@ void vmt_ptm_fail(int open_errno, int map_errno);
 size_t vmt_ptm_event(int tid, int cpu);
 size_t vmt_ptm_count(void); /* of intel_pt events */
 const struct perf_event_attr *vmt_ptm_attr(size_t event);
+const char *vmt_ptm_filter(size_t event); /* as it was set, "": none */
 
 /*
  * The CPU writes: up to len bytes go into the area, which the kernel passes on with an AUX record

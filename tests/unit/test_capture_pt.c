@@ -63,13 +63,17 @@ static struct vmt_vcpu vcpus[2];
 static struct vmt_domain domain;
 static struct vmt_domains domains;
 
+static pid_t domain_pid; /* 0: it has no process */
+
 static void make_domain(void)
 {
 	static char name[] = "web01";
 
 	vcpus[0] = (struct vmt_vcpu){ .id = 0, .tid = TID, .tid_source = "thread name" };
 	vcpus[1] = (struct vmt_vcpu){ .id = 1, .tid = TID + 1, .tid_source = "thread name" };
-	domain = (struct vmt_domain){ .name = name, .nr_vcpus = 1, .vcpus = vcpus };
+	domain = (struct vmt_domain){
+		.name = name, .nr_vcpus = 1, .vcpus = vcpus, .pid = domain_pid
+	};
 	domains = (struct vmt_domains){ 1, &domain };
 }
 
@@ -554,6 +558,76 @@ static void test_refusals(void **state)
 	assert_int_equal(try_open(&s, &options, &diag), VMT_E_USAGE);
 }
 
+static void test_filter(void **state)
+{
+	static const struct {
+		const char *text;
+		bool system_wide;
+		enum vmt_err err;
+		const char *says; /* of an error; else what the kernel is given */
+	} rows[] = {
+		{ "filter 0xffffffff81000000/0x200000", false, 0,
+		  "filter 0xffffffff81000000/0x200000" },
+		{ " filter 4096/010,tracestop 0x10/1@/usr/bin/qemu ", false, 0,
+		  "filter 0x1000/0x8,stop 0x10/0x1@/usr/bin/qemu" },
+		{ "stop 0/0xffffffffffffffff filter 1/1", true, 0,
+		  "stop 0x0/0xffffffffffffffff,filter 0x1/0x1" },
+		{ "stop 0x10/1@/usr/bin/qemu", true, VMT_E_CAPABILITY, "--system-wide" },
+		{ "start 0x10/1", false, VMT_E_CAPABILITY, "no address filter `start`" },
+		{ "filter 1/1,filter 2/1,filter 3/1", false, VMT_E_CAPABILITY,
+		  "has 2 address ranges, 3 are named" },
+		{ "", false, VMT_E_USAGE, "at offset 0" },
+		{ "filters 1/1", false, VMT_E_USAGE, "filter, stop or tracestop" },
+		{ "filter main", false, VMT_E_USAGE, "an address in C syntax" },
+		{ "filter 0x10", false, VMT_E_USAGE, "at offset 11" },
+		{ "filter 0x10/0", false, VMT_E_USAGE, "a size above 0" },
+		{ "filter 0x10/0xfffffffffffffff8", false, VMT_E_USAGE, "a size above 0" },
+		{ "filter 0x10/8x", false, VMT_E_USAGE, "@FILE, a comma or the end" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vmt_capture_options options = { .backend = "pt",
+						       .pt_filter = rows[i].text,
+						       .system_wide = rows[i].system_wide };
+		struct vmt_diag diag = { 0 };
+		struct session s;
+
+		assert_int_equal(try_open(&s, &options, &diag), rows[i].err);
+		if (rows[i].err && !strstr(diag.what, rows[i].says) &&
+		    !strstr(diag.cure, rows[i].says))
+			fail_msg("%s: %s (%s)", rows[i].text, diag.what, diag.cure);
+		if (rows[i].err)
+			continue;
+		assert_string_equal(vmt_ptm_filter(rows[i].system_wide ? vmt_ptm_event(-1, 0)
+								       : vmt_ptm_event(TID, -1)),
+				    rows[i].says);
+		end(&s);
+	}
+	vmt_ptm_reset();
+}
+
+/* Names and mappings of the domain's process stand in the file, here those of this test. */
+static void test_existing(void **state)
+{
+	struct session s;
+	static uint8_t bytes[1u << 20];
+	FILE *f;
+	size_t len;
+
+	(void)state;
+	domain_pid = getpid();
+	s = begin((struct vmt_capture_options){ 0 });
+	domain_pid = domain.pid = 0;
+	end(&s);
+	f = fopen(path, "rb");
+	assert_non_null(f);
+	len = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	assert_non_null(memmem(bytes, len, "test_capture_pt", 16)); /* COMM, with its NUL */
+	assert_non_null(memmem(bytes, len, "/test_capture_pt", 17));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,7 +635,8 @@ int main(void)
 		cmocka_unit_test(test_schedules),	 cmocka_unit_test(test_beside_a_cpu),
 		cmocka_unit_test(test_threads_and_cpus), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_full_store),	 cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_overwrite),
+		cmocka_unit_test(test_overwrite),	 cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_existing),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -212,12 +212,13 @@ static void domains_are_checked(void **state)
 	expect(&probe, "guest-tsc", VMT_CHECK_OK, "all vCPUs");
 	vmt_traceable_of(&trace, &host, &found.items[0]);
 	assert_true(trace.kvm && trace.sched && !trace.replay);
+	assert_int_equal(trace.pt, !vmt_probe_blocked(&host, VMT_NEED_PT));
 	vmt_domains_free(&found);
 
 	vmt_probe_domain(&probe, &test);
 	expect(&probe, "type", VMT_CHECK_BLOCKED, "test driver");
 	vmt_traceable_of(&trace, &host, &test);
-	assert_true(!trace.kvm && !trace.sched && trace.replay);
+	assert_true(!trace.kvm && !trace.sched && !trace.pt && trace.replay);
 	assert_non_null(strstr(trace.why_not, "test driver"));
 
 	vmt_probe_domain(&probe, &tcg);
