@@ -159,7 +159,7 @@ unsigned int vmx_pt_plan_compare(const struct vmx_pt_plan *plan, const struct vm
 						  "VM-exit controls seems to be 0" },
 		{ r->conceal && seen->entry_event,
 		  "VM entries make CFE packets: bit 17 of the VM-entry controls seems to be 0" },
-		{ shown && seen->guest_ran && !seen->nonroot && r->mode != VMX_PT_HOST_ONLY,
+		{ shown && seen->guest_ran && !seen->nonroot && r->mode == VMX_PT_SYSTEM,
 		  "a guest ran and no PIP has NR=1: bit 19 of the secondary processor-based "
 		  "controls seems to be 1 on this host" },
 		{ shown && seen->nonroot && !seen->exit_pip && r->mode == VMX_PT_SYSTEM,

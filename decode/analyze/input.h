@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "decode/analyze/fuse.h"
+#include "decode/analyze/pt_controls.h"
 #include "decode/base/diag.h"
 #include "decode/base/event.h"
 #include "decode/base/item.h"
@@ -66,6 +67,10 @@ struct vmt_input_facts {
 	bool has_join;	    /* kvm_exit and Intel PT are there of one CPU at least */
 	struct vmt_fuse_counts join;
 	uint64_t vmcs_moved; /* times that a VMCS was seen with another thread than before */
+	struct vmt_pt_controls pt_controls;
+	unsigned int
+		nr_pt_differs; /* of a capture with Intel PT: texts of vmt_pt_controls_compare */
+	const char *pt_differs[VMX_PT_PROBLEMS_MAX];
 };
 
 /* What Intel PT does not say itself; in a capture it goes before what the file says. */

@@ -322,13 +322,17 @@ static void conclude(struct vmt_input *in)
 	const struct input_aux *aux = in->aux;
 	struct vmt_input_facts *f = &in->facts;
 	const bool asserted = aux->kvm_exits || aux->ran || aux->tsc.nr_given;
-	const bool seen = vmt_pt_streams_counts(aux->streams).nonroot_seen;
+	const struct vmt_pt_counts counts = vmt_pt_streams_counts(aux->streams);
+	const bool seen = counts.nonroot_seen;
 
 	f->has_concealed = seen || asserted;
 	f->concealed = !seen && asserted;
 	f->join = vmt_fuse_counts(aux->fuse);
 	f->has_join = vmt_fuse_covered(aux->fuse) || f->join.untimed;
 	f->vmcs_moved = vmt_pt_who_contradictions(in->who);
+	f->nr_pt_differs =
+		vmt_pt_controls_compare(&f->pt_controls, &counts,
+					f->join.joined + f->join.only_kvm > 0, f->pt_differs);
 }
 
 int input_aux_finish(struct vmt_input *in, struct vmt_diag *diag)

@@ -169,6 +169,7 @@ void input_session(struct vmt_input *in, const uint8_t *json, size_t len)
 	take_host(in, json_object_get(root, "host"));
 	take_recorder(in, json_object_get(root, "recorder"));
 	take_domains(in, json_object_get(root, "domains"));
+	vmt_pt_controls_take(&in->facts.pt_controls, json_object_get(root, "pt"));
 	if (json_is_true(json_object_get(root, "has_switches"))) {
 		in->facts.has_switches = true;
 		vmt_join_has_switches(in->join);

@@ -422,6 +422,12 @@ struct vmt_pt_counts vmt_pt_streams_counts(const struct vmt_pt_streams *s)
 		sum.overflows += c.overflows;
 		sum.resyncs += c.resyncs;
 		sum.nonroot_seen = sum.nonroot_seen || c.nonroot_seen;
+		sum.pips += c.pips;
+		sum.nonroot_pips += c.nonroot_pips;
+		sum.exit_pips += c.exit_pips;
+		sum.entry_cfes += c.entry_cfes;
+		sum.exit_cfes += c.exit_cfes;
+		sum.events += c.events;
 	}
 	return sum;
 }

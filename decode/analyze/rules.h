@@ -50,6 +50,8 @@
 #define TSC_WRITE_WARN	10.0 /* a second ... */
 #define TSC_WRITE_MIN	10u  /* ... and at least so many */
 
+bool vmt_rule_pt_controls(const struct vmt_verdict_facts *f, unsigned int nth,
+			  struct vmt_verdict *out, double *score);
 bool vmt_rule_loop(const struct vmt_verdict_facts *f, unsigned int nth, struct vmt_verdict *out,
 		   double *score);
 bool vmt_rule_clock(const struct vmt_verdict_facts *f, unsigned int nth, struct vmt_verdict *out,

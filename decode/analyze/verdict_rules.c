@@ -24,6 +24,7 @@ static const struct vmt_rule rules[] = {
 	{ "truncated", 1, vmt_rule_truncated },
 	{ "residual", 1, vmt_rule_residual },
 	{ "nested", 1, vmt_rule_nested },
+	{ "pt-controls", 6, vmt_rule_pt_controls },
 	{ "concealed-rip", 1, vmt_rule_concealed },
 };
 

@@ -60,6 +60,11 @@ static const struct vmt_verdict_words words[] = {
 	  "A part of the exits comes from machines inside the guest; each costs several outer "
 	  "exits.",
 	  "enable_shadow_vmcs and nested EPT must be on." },
+	{ "pt-controls", "Intel PT is not traced as planned",
+	  "What the stream shows, or the VMX controls that were in force at VM entries, do not fit "
+	  "the way of tracing that the capture wants.",
+	  "vmtrace vmx plan shows the controls and the packets to expect; look for who else sets "
+	  "them." },
 	{ "concealed-rip", "a protected guest",
 	  "SEV-ES, SEV-SNP and TDX hide the guest's instruction pointer from the host.",
 	  "Reasons, keys and times are complete; profile inside the guest for addresses." },

@@ -140,6 +140,24 @@ static void write_verdict(struct vmt_json *j, const struct vmt_verdict *v)
 	vmt_json_close(j, '}');
 }
 
+static void write_pt(struct vmt_json *j, const struct vmt_input_facts *f)
+{
+	const struct vmt_pt_controls *c = &f->pt_controls;
+
+	if (!c->known)
+		return;
+	vmt_json_open(j, "pt", '{');
+	vmt_json_text(j, "mode", vmx_pt_mode_name(c->mode));
+	vmt_json_bool(j, "conceal", true, c->conceal);
+	vmt_json_text(j, "means", c->means);
+	vmt_json_number(j, "vcpus_with_controls", true, c->nr_vcpus);
+	vmt_json_number(j, "entries_with_controls", c->nr_vcpus, c->entries);
+	vmt_json_number(j, "entries_untraced", c->nr_vcpus, c->untraced);
+	vmt_json_number(j, "entries_left_to_kvm", c->nr_vcpus, c->left);
+	vmt_json_number(j, "entries_rewritten", c->nr_vcpus, c->rewritten);
+	vmt_json_close(j, '}');
+}
+
 static void write_join(struct vmt_json *j, const struct vmt_input_facts *f)
 {
 	if (!f->has_join) {
@@ -172,6 +190,7 @@ static void write_head(struct vmt_json *j, const struct vmt_report *r)
 	vmt_json_bool(j, "has_switches", true, f->has_switches);
 	vmt_json_number(j, "late_records", true, f->late);
 	write_join(j, f);
+	write_pt(j, f);
 	vmt_json_number(j, "recorder_cpu_ns", f->has_recorder_cpu, f->recorder_cpu_ns);
 	vmt_json_number(j, "rows_dropped", true, r->rows_dropped);
 	vmt_json_number(j, "events_unbilled", true, r->events_unbilled);

@@ -216,6 +216,7 @@ static void take_evd(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 		pt_settle(d, NULL);
 	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME);
 	d->event_trace = true;
+	d->counts.events++;
 	if (!(d->pending & PT_PEND_EVD))
 		d->evd = (struct pt_evd){ .stamp = vmt_pt_clock_stamp(&d->clock) };
 	d->pending |= PT_PEND_EVD;
@@ -267,6 +268,7 @@ static void take_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	bool waits = p->ip_bit || shared;
 
 	d->event_trace = true;
+	d->counts.events++;
 	d->pending &= ~(uint32_t)(PT_PEND_MODE | PT_PEND_RESUME | PT_PEND_FUP | PT_PEND_ENABLE);
 	switch (p->kind) {
 	case VMT_PT_CFE_VMEXIT:

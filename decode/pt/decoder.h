@@ -90,6 +90,9 @@ const struct vmt_pt_clock *vmt_pt_decoder_clock(const struct vmt_pt_decoder *dec
 struct vmt_pt_counts {
 	uint64_t packets, entries, exits, failed_entries, gaps, overflows, resyncs;
 	bool nonroot_seen; /* a PIP with NR=1, a VM transition, or a CFE of one */
+	/* Packets that VMX controls can conceal: all PIPs, those with NR=1, those that end VMX
+	 * non-root operation, CFEs of entries and of exits; and all CFEs and EVDs. */
+	uint64_t pips, nonroot_pips, exit_pips, entry_cfes, exit_cfes, events;
 };
 struct vmt_pt_counts vmt_pt_decoder_counts(const struct vmt_pt_decoder *decoder);
 struct vmt_ledger vmt_pt_decoder_ledger(const struct vmt_pt_decoder *decoder);

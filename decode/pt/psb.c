@@ -43,6 +43,8 @@ bool pt_psb_take(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	case VMT_PT_PIP:
 		d->psb_pip = true;
 		d->psb_nr = p->nr;
+		d->counts.pips++;
+		d->counts.nonroot_pips += p->nr;
 		d->psb_cr3 = (struct pt_address){ true, p->address };
 		return true;
 	case VMT_PT_VMCS:

@@ -347,6 +347,7 @@ static bool exit_is_concealed(const struct vmt_pt_decoder *d)
 static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 {
 	d->counts.nonroot_seen = true;
+	d->counts.nonroot_pips++;
 	/* A second PIP of a guest that sends no TIP is its MOV to CR3. */
 	if (d->pending & PT_PEND_EXIT || (d->pending & PT_PEND_ENTRY && d->entry.pip))
 		pt_vm_settle(d, NULL);
@@ -365,6 +366,12 @@ static void pip_nonroot(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p)
 	d->guest_cr3 = (struct pt_address){ true, p->address };
 }
 
+static void end_by_pip(struct vmt_pt_decoder *d)
+{
+	d->exit.pip = true;
+	d->counts.exit_pips++;
+}
+
 static void pip_root(struct vmt_pt_decoder *d)
 {
 	/* What an exit loads is the SMM-transfer VMCS: no guest's. */
@@ -372,7 +379,7 @@ static void pip_root(struct vmt_pt_decoder *d)
 		d->vmcs.known = false;
 	if (d->pending & PT_PEND_EXIT && !d->exit.pip) {
 		restamp(d, &d->exit);
-		d->exit.pip = true;
+		end_by_pip(d);
 	} else if (d->pending & PT_PEND_EXIT) {
 		pt_vm_settle(d, NULL);
 		d->root_ran = true;
@@ -383,13 +390,13 @@ static void pip_root(struct vmt_pt_decoder *d)
 		pt_note_named(d, "pt_smm_return", &d->entry.stamp);
 	} else if (d->pending & PT_PEND_ENTRY) {
 		begin_exit(d);
-		d->exit.pip = true;
+		end_by_pip(d);
 	} else if (d->mode == VMT_PT_MODE_UNKNOWN ||
 		   (d->mode == VMT_PT_MODE_NONROOT && exit_is_concealed(d))) {
 		pt_vm_learn(d, VMT_PT_MODE_ROOT);
 	} else if (d->mode == VMT_PT_MODE_NONROOT) {
 		begin_plain_exit(d);
-		d->exit.pip = true;
+		end_by_pip(d);
 	} else {
 		d->root_ran = true;
 	}
@@ -397,6 +404,7 @@ static void pip_root(struct vmt_pt_decoder *d)
 
 void pt_vm_pip(struct vmt_pt_decoder *d, const struct vmt_pt_packet *packet)
 {
+	d->counts.pips++;
 	if (packet->nr)
 		pip_nonroot(d, packet);
 	else
@@ -450,6 +458,7 @@ void pt_vm_exit_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, boo
 	}
 	begin_exit(d);
 	d->exit.cfe = true;
+	d->counts.exit_cfes++;
 	d->exit.failed = failed;
 	d->exit.wants_ip = wants_ip;
 	d->exit.has_vector = p->kind == VMT_PT_CFE_VMEXIT_INTR;
@@ -467,6 +476,7 @@ void pt_vm_entry_cfe(struct vmt_pt_decoder *d, const struct vmt_pt_packet *p, bo
 	begin_entry(d);
 	d->entry.returns = d->pending & PT_PEND_RSM;
 	d->entry.cfe = true;
+	d->counts.entry_cfes++;
 	d->entry.wants_ip = wants_ip;
 }
 

@@ -15,15 +15,44 @@ void vmt_pt_encoder_flush(struct vmt_pt_encoder *e)
 	e->len = 0;
 }
 
-void vmt_pt_put_raw(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len)
+static void append(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len)
 {
-	if (len > PACKET_MAX)
-		return;
 	if (e->len + len > VMT_PT_ENCODER_ROOM)
 		vmt_pt_encoder_flush(e);
 	memcpy(e->room + e->len, bytes, len);
 	e->len += len;
 	e->total += len;
+}
+
+/* Packets behind which a PEBS block stays open: those that tell time or power, FUP and MNT. */
+static bool leaves_block_open(const uint8_t *p, size_t len)
+{
+	static const uint8_t second[] = { 0x03, 0x22, 0x62, 0xe2, 0x73, 0xa2, 0xc3, 0x63 };
+	const bool odd = p[0] == 0x19 || p[0] == 0x59 || p[0] == 0xd9;
+
+	if (!p[0] || (p[0] & 3) == 3 || (p[0] & 0x1f) == 0x1d || odd)
+		return true;
+	return p[0] == 0x02 && len > 1 && memchr(second, p[1], sizeof(second));
+}
+
+void vmt_pt_put_raw(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len)
+{
+	static const uint8_t bep[] = { 0x02, 0x33 };
+
+	if (!len || len > PACKET_MAX)
+		return;
+	/* A TNT that would read as an item. */
+	if (e->in_block && (bytes[0] & 7) == 4)
+		append(e, bep, sizeof(bep));
+	append(e, bytes, len);
+	e->in_block = (e->in_block && leaves_block_open(bytes, len)) ||
+		      (len == 3 && bytes[0] == 0x02 && bytes[1] == 0x63);
+}
+
+void vmt_pt_put_bip(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len)
+{
+	if (e->in_block && len && len <= PACKET_MAX)
+		append(e, bytes, len);
 }
 
 /* A header of one or two bytes, and the low bytes of a value. */

@@ -20,6 +20,7 @@ struct vmt_pt_encoder {
 	void *context;
 	uint64_t last_ip; /* what the next compressed IP counts from */
 	bool last_ip_known;
+	bool in_block;	/* a reader takes xxxxx100 for a BIP */
 	uint64_t total; /* bytes appended so far */
 	size_t len;
 	uint8_t room[VMT_PT_ENCODER_ROOM];
@@ -29,6 +30,8 @@ void vmt_pt_encoder_flush(struct vmt_pt_encoder *e);
 
 /* A packet without an address, as it stood in another stream; at most 16 bytes. */
 void vmt_pt_put_raw(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len);
+/* A BIP; left out where a packet before it has closed its block. */
+void vmt_pt_put_bip(struct vmt_pt_encoder *e, const uint8_t *bytes, size_t len);
 /* TIP, TIP.PGE, TIP.PGD or FUP; full: the address can be read without what came before. */
 void vmt_pt_put_ip(struct vmt_pt_encoder *e, enum vmt_pt_type type, uint64_t ip, bool full);
 /* The same with the address suppressed. */

@@ -155,21 +155,25 @@ static bool is_other_pip(const struct vmt_rewrite *r, const struct vmt_pt_packet
 
 static void learn_status(struct vmt_rewrite *r)
 {
+	bool pips[2] = { false, false }; /* of either side */
 	enum rw_side side = r->side;
 
 	for (unsigned int i = 0; i < r->nr_status; i++) {
 		const struct vmt_pt_packet *p = &r->status[i].packet;
 
 		if (p->type == VMT_PT_PIP)
-			side = is_other_pip(r, p) ? RW_OTHER : RW_KEPT;
+			pips[is_other_pip(r, p)] = true;
 		else if (p->type == VMT_PT_VMCS)
 			r->vmcs = (struct rw_address){ p->payload != UINT64_C(0xffffffffff),
 						       p->address };
 		else if (p->type == VMT_PT_CBR)
 			r->cbr = (uint8_t)p->payload;
 	}
+	/* Both: these are no packets of a processor. */
+	if (pips[0] || pips[1])
+		side = pips[0] && pips[1] ? RW_UNKNOWN : pips[0] ? RW_KEPT : RW_OTHER;
 	/* The side changed and no packet told how: the reader cannot know. */
-	if (r->side == RW_KEPT && side == RW_OTHER)
+	if (r->side == RW_KEPT && side != RW_KEPT)
 		r->by_cfe = true;
 	if (side == RW_KEPT)
 		r->told = RW_TOLD_KEPT;
@@ -398,7 +402,10 @@ static void take_own(struct vmt_rewrite *r, const uint8_t *bytes, const struct v
 	if (r->side != RW_KEPT)
 		return;
 	rw_flush_cycles(r);
-	vmt_pt_put_raw(&r->out, bytes, p->len);
+	if (p->type == VMT_PT_BIP)
+		vmt_pt_put_bip(&r->out, bytes, p->len);
+	else
+		vmt_pt_put_raw(&r->out, bytes, p->len);
 	if (p->ip_bit || tsx)
 		r->wait |= RW_BOUND;
 }
@@ -442,6 +449,7 @@ static void on_packet(void *context, uint64_t offset, const uint8_t *bytes,
 		return;
 	if (handlers[p->type])
 		handlers[p->type](r, bytes, p);
+	r->other_ran = r->other_ran || r->side == RW_OTHER;
 	if (r->out.total == before && takes_cycles((enum vmt_pt_type)p->type) && !(r->wait & waits))
 		r->spent = true;
 }

@@ -22,7 +22,8 @@
  * replaced in the guests' stream by others, one for one (vmt_privacy_vmcs).
  *
  * What shows of the side is what counts: a guest whose VMCS conceals VMX from PT reads as the host.
- * Streams without PIP (RTIT_CTL.OS is 0) keep nothing.
+ * Streams without PIP (RTIT_CTL.OS is 0) keep nothing, and one that the CPU itself made of guests
+ * alone keeps only what a PIP tells to be theirs.
  */
 enum vmt_privacy {
 	VMT_PRIVACY_NONE,

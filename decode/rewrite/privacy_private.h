@@ -61,6 +61,7 @@ struct vmt_rewrite {
 	/* ---- the input ---- */
 	enum rw_side side;
 	bool event_trace;
+	bool other_ran; /* the other side did, in this stream */
 	bool packet_en; /* PacketEn is 1, as far as it shows */
 	uint32_t wait;	/* enum rw_wait */
 	struct rw_address vmcs;

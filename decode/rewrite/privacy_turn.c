@@ -444,8 +444,9 @@ bool rw_settle(struct vmt_rewrite *r, const struct vmt_pt_packet *p)
 		if (keeps_guest(r))
 			leave(r);
 	}
-	/* Tracing goes off inside the guest: with a FUP it would read as an exit. */
-	if (p && p->type == VMT_PT_TIP_PGD && !p->has_ip)
+	/* Tracing goes off inside the guest: with a FUP it would read as an exit, which it is where
+	 * guests alone are traced. */
+	if (p && p->type == VMT_PT_TIP_PGD && !p->has_ip && r->other_ran)
 		clear(r, RW_FUP);
 	put_held_fup(r);
 	if (!time)

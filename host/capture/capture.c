@@ -83,19 +83,10 @@ static uint64_t cpu_now_ns(void)
 /* What the module tells of each vCPU's VMX controls; nothing where memory is short. */
 static void read_controls(struct vmt_capture *c)
 {
-	struct vmtrace_vmx_state state;
-
-	c->pt.nr_controls = 0;
-	if (!c->pt.controls && c->live)
+	if (!c->pt.controls && c->live && c->pt.recorded)
 		c->pt.controls = calloc(VCPUS_MAX, sizeof(*c->pt.controls));
-	for (size_t i = 0; c->pt.controls && i < c->domains->count; i++) {
-		const struct vmt_domain *d = &c->domains->items[i];
-
-		for (size_t v = 0; v < d->nr_vcpus && c->pt.nr_controls < VCPUS_MAX; v++) {
-			if (vmt_live_controls(c->live, d->vcpus[v].tid, &state))
-				c->pt.controls[c->pt.nr_controls++] = state;
-		}
-	}
+	c->pt.nr_controls =
+		c->pt.controls ? vmt_live_controls(c->live, c->pt.controls, VCPUS_MAX) : 0;
 }
 
 static int write_document(struct vmt_capture *c, struct vmt_diag *diag)

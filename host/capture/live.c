@@ -204,6 +204,7 @@ void vmt_live_close(struct vmt_live *live)
 		close(live->epoll);
 	vmt_threads_free(&live->threads);
 	free(live->events);
+	free(live->controlled);
 	free(live->rings);
 	free(live->fds);
 	free(live);

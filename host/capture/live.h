@@ -102,10 +102,10 @@ int vmt_live_add_cpus(struct vmt_live *live, const int *cpus, size_t nr_cpus,
 		      struct vmt_diag *diag);
 
 /*
- * What the kernel module tells of one thread's VMX controls; false where it does not set them, or
- * does not know the thread.
+ * What the kernel module tells of the VMX controls of each vCPU thread that it was given, those
+ * that have ended as well; how many, at most max. 0 where it sets none.
  */
-bool vmt_live_controls(const struct vmt_live *live, pid_t tid, struct vmtrace_vmx_state *out);
+size_t vmt_live_controls(const struct vmt_live *live, struct vmtrace_vmx_state *out, size_t max);
 
 struct vmt_live_totals {
 	size_t rings, descriptors, threads, events, pt_areas;

@@ -102,6 +102,25 @@ int vmt_live_open_pt_cpu(struct vmt_live *live, int cpu, struct vmt_diag *diag)
 	return ring < 0 ? ring : 0;
 }
 
+/* Lets the kernel module set the VMX controls of a thread. */
+static int add_controls(struct vmt_live *live, pid_t tid, struct vmt_diag *diag)
+{
+	if (live->controls < 0)
+		return 0;
+	if (live->nr_controlled == live->cap_controlled) {
+		const size_t cap = live->cap_controlled ? live->cap_controlled * 2 : 16;
+		pid_t *bigger = realloc(live->controlled, cap * sizeof(*bigger));
+
+		if (!bigger)
+			return vmt_diag_set(diag, VMT_E_NOMEM, "cannot follow a thread",
+					    "memory is short");
+		live->controlled = bigger;
+		live->cap_controlled = cap;
+	}
+	live->controlled[live->nr_controlled++] = tid;
+	return vmt_vmx_module_add(live->ops, live->controls, tid, diag);
+}
+
 int vmt_live_open_pt_thread(struct vmt_live *live, const struct vmt_domains *domains,
 			    const struct vmt_thread *thread, struct vmt_diag *diag)
 {
@@ -110,13 +129,9 @@ int vmt_live_open_pt_thread(struct vmt_live *live, const struct vmt_domains *dom
 
 	if (!live->pt_type || !thread->is_vcpu)
 		return 0;
-	if (live->controls >= 0) {
-		ring = vmt_vmx_module_add(live->ops, live->controls, thread->tid, diag);
-		if (ring)
-			return ring;
-	}
-	if (live->system_wide)
-		return 0;
+	ring = add_controls(live, thread->tid, diag);
+	if (ring || live->system_wide)
+		return ring;
 	ring = open_pt(live, thread->tid, -1, &own);
 	if (ring == VMT_E_NOT_FOUND) /* it has ended meanwhile */
 		return 0;
@@ -184,7 +199,11 @@ int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture
 	return first_err;
 }
 
-bool vmt_live_controls(const struct vmt_live *live, pid_t tid, struct vmtrace_vmx_state *out)
+size_t vmt_live_controls(const struct vmt_live *live, struct vmtrace_vmx_state *out, size_t max)
 {
-	return live->controls >= 0 && vmt_vmx_module_read(live->ops, live->controls, tid, out);
+	size_t nr = 0;
+
+	for (size_t i = 0; i < live->nr_controlled && nr < max; i++)
+		nr += vmt_vmx_module_read(live->ops, live->controls, live->controlled[i], &out[nr]);
+	return nr;
 }

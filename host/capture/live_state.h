@@ -61,6 +61,8 @@ struct vmt_live {
 	struct vmt_rewrite_options pt_privacy; /* keep NONE: areas are stored as they are */
 	bool pt_no_host; /* the host is left out by the driver, the guest traced by VMX controls */
 	int controls;	 /* descriptor of the kernel module that sets them, -1: none */
+	pid_t *controlled; /* threads that it was given */
+	size_t nr_controlled, cap_controlled;
 	int epoll;
 	struct vmt_live_event *events;
 	size_t nr_events;

@@ -15,6 +15,8 @@ struct view {
 	struct vmt_result *result;
 	const struct vmt_pt_caps *caps;
 	const struct vmx_pt_plan *plan;
+	bool has_time; /* a TSC multiplier is given */
+	struct vmx_pt_guest_time time;
 };
 
 static const char *const verdict_names[] = {
@@ -103,6 +105,28 @@ static void put_packets(const struct view *v)
 	}
 }
 
+/* SDM vol. 3 33.5.2.4 */
+static void put_time(const struct view *v)
+{
+	const struct vmx_pt_guest_time *t = &v->time;
+	struct vmt_out *out = v->result->out;
+
+	if (!v->has_time)
+		return;
+	heading(v, "WHAT A GUEST WITH THIS TSC MULTIPLIER MUST BE TOLD");
+	if (!t->known) {
+		vmt_out_str(out, "  not known: CPUID.15H of the host gives no ratio\n");
+		return;
+	}
+	vmt_out_printf(out, "  CPUID.15H                  EAX = %u, EBX = %u%s\n", t->art_den,
+		       t->tsc_num, t->exact ? "" : " (rounded)");
+	if (t->guest_tsc_hz)
+		vmt_out_printf(out, "  guest TSC                  %llu Hz\n",
+			       (unsigned long long)t->guest_tsc_hz);
+	if (t->max_nonturbo_ratio)
+		vmt_out_printf(out, "  MSR_PLATFORM_INFO[15:8]    %u\n", t->max_nonturbo_ratio);
+}
+
 static void put_text(const struct view *v)
 {
 	const struct vmx_pt_plan *p = v->plan;
@@ -125,6 +149,7 @@ static void put_text(const struct view *v)
 		 p->nr_problems);
 	put_controls(v);
 	put_rtit(v);
+	put_time(v);
 	put_packets(v);
 	if (p->nr_notes)
 		heading(v, "MIND");
@@ -184,6 +209,22 @@ static void json_packets(struct vmt_json *j, const struct vmx_pt_plan *plan)
 	vmt_json_close(j, ']');
 }
 
+static void json_time(struct vmt_json *j, const struct view *v)
+{
+	const struct vmx_pt_guest_time *t = &v->time;
+
+	if (!v->has_time)
+		return;
+	vmt_json_open(j, "guest_time", '{');
+	vmt_json_number(j, "cpuid_15h_eax", t->known, t->art_den);
+	vmt_json_number(j, "cpuid_15h_ebx", t->known, t->tsc_num);
+	vmt_json_bool(j, "exact", t->known, t->exact);
+	vmt_json_number(j, "tsc_hz", t->guest_tsc_hz != 0, t->guest_tsc_hz);
+	vmt_json_number(j, "platform_info_ratio", t->max_nonturbo_ratio != 0,
+			t->max_nonturbo_ratio);
+	vmt_json_close(j, '}');
+}
+
 static void put_json(const struct view *v)
 {
 	const struct vmx_pt_plan *p = v->plan;
@@ -201,6 +242,7 @@ static void put_json(const struct view *v)
 	vmt_json_bool(j, "msr_load_lists", true, p->msr_lists);
 	vmt_json_hex(j, "root_rtit_ctl", p->has_root_ctl, p->root_ctl);
 	vmt_json_hex(j, "guest_rtit_ctl", p->has_guest_ctl, p->guest_ctl);
+	json_time(j, v);
 	json_packets(j, p);
 	json_list(j, "notes", p->notes, p->nr_notes);
 	vmt_json_close(j, '}');
@@ -217,10 +259,12 @@ static int plan(const struct vmt_cli *cli, const struct vmt_pt_caps *caps)
 					  .no_branches = cli->vm_events_only };
 	struct vmt_result result;
 	struct vmx_pt_plan made;
-	struct view view = { &result, caps, &made };
+	struct view view = { &result, caps, &made, .has_time = cli->has_mult };
 	int status;
 
 	vmx_pt_plan_make(&request, &caps->cpu, &made);
+	view.time = vmx_pt_guest_time_of(&caps->cpu, cli->mult,
+					 (uint8_t)(cli->has_frac ? cli->frac : 48));
 	status = vmt_result_open(&result, cli);
 	if (!status) {
 		(cli->format == VMT_FORMAT_JSON ? put_json : put_text)(&view);

@@ -62,7 +62,8 @@ static const struct vmt_verb_row rows[] = {
 	  "vmtrace tsc convert --to host -i web01.vmt --vcpu 0 99000000000\nvmtrace tsc show "
 	  "web01.vmt" },
 	{ "vmx", "plan", "VMX controls for a way of tracing, and the packets that follow",
-	  "mode conceal event-trace vm-events-only caps", "plan", vmt_verb_vmx, 1, 1, false, false,
+	  "mode conceal event-trace vm-events-only caps mult frac", "plan", vmt_verb_vmx, 1, 1,
+	  false, false,
 	  "vmtrace vmx plan --mode guest-only --event-trace\nvmtrace vmx plan --mode system "
 	  "--conceal --caps skylake-sp.caps" },
 	{ "explain", "[WHAT...]",

@@ -117,8 +117,8 @@ void vmt_check_pt_module(struct vmt_check *check, const struct vmt_probe_facts *
 			      "controls (experimental)");
 	else
 		vmt_check_set(check, VMT_CHECK_ABSENT, NULL,
-			      "vmtrace_vmx is not loaded: nothing sets VMX controls (--mode "
-			      "guest-only, --conceal)");
+			      "vmtrace_vmx is not loaded: no --conceal, and --mode guest-only "
+			      "filters");
 }
 
 /* Opens intel_pt for this thread and closes it: 0 or -errno. */

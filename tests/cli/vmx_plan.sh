@@ -42,6 +42,15 @@ p=virt-fixtures/caps/ptcpu.caps
         ([.controls[] | select(.value == 1) | .bit] == [25, 18]) and
         .guest_rtit_ctl == "0x8000250d" and .root_rtit_ctl == "0x8000250c"' "$work/out" >/dev/null
 verdict $? "JSON"
+"$vmtrace" vmx plan --caps $p --mult 0x800000000000 >"$work/out" 2>&1 &&
+    grep -q 'CPUID.15H  *EAX = 1, EBX = 73$' "$work/out" && grep -q 'PLATFORM_INFO.*  18$' "$work/out"
+verdict $? "what a guest with half the TSC rate must be told"
+"$vmtrace" vmx plan --caps $p --mult 3 --frac 1 --format json >"$work/out" 2>&1 &&
+    jq -e '.guest_time | .cpuid_15h_eax == 1 and .cpuid_15h_ebx == 219 and .exact and .tsc_hz == null' "$work/out" >/dev/null
+verdict $? "the same as JSON"
+"$vmtrace" vmx plan --caps virt-fixtures/caps/amd.caps --mult 3 >"$work/out" 2>&1
+grep -q 'CPUID.15H of the host gives no ratio' "$work/out"
+verdict $? "the same where CPUID.15H is not known"
 "$vmtrace" vmx plan >"$work/out" 2>&1
 case $? in 0 | 5) true ;; *) false ;; esac
 verdict $? "this machine"

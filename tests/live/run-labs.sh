@@ -3,7 +3,7 @@
 # Runs the labs in two lanes side by side (one per core), each with a hard timeout, and closes with
 # "N passed, N failed, N skipped"; status 0 when none failed. A lab prints TAP; its serial log and
 # artefacts stay under $O/labs/NAME. Nothing that it starts stays.
-# O: build folder. LABS: regular expression that selects labs by name (a, a2, b, blight, c, d, f, p, p2, pperf, prec).
+# O: build folder. LABS: regular expression that selects labs by name (a, a2, b, blight, c, d, f, p, p2, pmod, pperf, prec).
 # LABS_SLOW=N multiplies every timeout. Root, or a user with sudo; without, some labs are skipped.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,6 +30,7 @@ labs="
 1 pperf 300
 2 prec 600
 1 p2 600
+1 pmod 600
 "
 
 logs=$O/labs/logs

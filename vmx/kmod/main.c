@@ -181,6 +181,7 @@ static int read_state(struct session *s, void __user *argument)
 		return -EFAULT;
 	hash_for_each(s->threads, bucket, t, node)
 	{
+		/* cppcheck-suppress uninitvar ; it does not know the kernel's loop */
 		if (t->vcpu.state.tid == tid)
 			return copy_to_user(argument, &t->vcpu.state, sizeof(t->vcpu.state))
 				       ? -EFAULT

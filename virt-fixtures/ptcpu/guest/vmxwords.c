@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		if (ioctl(fd, VMTRACE_VMX_ADD, &state.tid))
 			return fail(argv[i]);
 		for (int tries = 0; tries < 500 && !state.entries; tries++) {
-			usleep(10000);
+			usleep(1000);
 			if (ioctl(fd, VMTRACE_VMX_READ, &state))
 				return fail(argv[i]);
 		}
