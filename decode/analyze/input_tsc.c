@@ -252,8 +252,11 @@ static int give_own_vms(struct vmt_input *in, const struct vmt_aux_index *index)
 int input_tsc_start(struct vmt_input *in, const struct vmt_aux_index *index)
 {
 	struct input_tsc *t = &in->aux->tsc;
-	int err = place_writes(in);
+	int err;
 
+	for (size_t i = 0; in->has_tsc_writes && i < in->writes.nr_first; i++)
+		take_row(t, &in->writes.first[i]);
+	err = place_writes(in);
 	give_vms(in);
 	/* Writes that were not looked for may change any. */
 	for (size_t i = 0; in->has_tsc_writes && !in->writes_found && i < t->nr_maps; i++)

@@ -88,6 +88,20 @@ static int take_format(struct search *s, const struct vmt_item *item)
 	return vmt_catalog_add(s->catalog, &format) == VMT_E_NOMEM ? VMT_E_NOMEM : 0;
 }
 
+static int take_first(struct vmt_tsc_writes *w, const struct vmt_item *item)
+{
+	const size_t nr = item->len / sizeof(*w->first);
+
+	if (w->first || !nr)
+		return 0;
+	w->first = malloc(nr * sizeof(*w->first));
+	if (!w->first)
+		return VMT_E_NOMEM;
+	memcpy(w->first, item->data, nr * sizeof(*w->first));
+	w->nr_first = nr;
+	return 0;
+}
+
 /* 1: there is nothing to look for. */
 static int take(struct search *s, const struct vmt_tsc_source *source, const struct vmt_item *item)
 {
@@ -98,6 +112,8 @@ static int take(struct search *s, const struct vmt_tsc_source *source, const str
 			       : 0;
 	case VMT_ITEM_FORMAT:
 		return take_format(s, item);
+	case VMT_ITEM_VCPU_TSC:
+		return take_first(s->out, item);
 	case VMT_ITEM_RECORDS:
 		if (!s->known || !source->trace(source->context))
 			return 1;
@@ -132,5 +148,6 @@ int vmt_tsc_writes_find(struct vmt_tsc_writes *out, const struct vmt_tsc_source 
 void vmt_tsc_writes_free(struct vmt_tsc_writes *w)
 {
 	free(w->rows);
+	free(w->first);
 	*w = (struct vmt_tsc_writes){ 0 };
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decode/base/anchor.h"
 #include "decode/base/diag.h"
 #include "decode/base/item.h"
 
@@ -24,6 +25,10 @@ struct vmt_tsc_writes {
 	struct vmt_tsc_write *rows;
 	size_t nr, room;
 	bool too_many; /* there are more than are held */
+	/* What the recorder read of the vCPUs the first time, at whatever moment: with the writes
+	 * it holds for all of the capture. NULL: nothing. */
+	struct vmt_vcpu_tsc *first;
+	size_t nr_first;
 };
 
 /*

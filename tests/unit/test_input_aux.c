@@ -43,6 +43,7 @@ struct setting {
 	uint64_t ratio, offset;
 	unsigned int changes; /* the run before which the offset changes, 0: never */
 	uint64_t next;
+	bool late; /* the recorder reads offset and ratio behind all records */
 };
 
 struct seen {
@@ -149,12 +150,15 @@ static void write_file(const char *path, const struct setting *s)
 	assert_int_equal(vmt_store_create(&w, path, &options, NULL), 0);
 	assert_int_equal(vmt_store_session(w, session, NULL), 0);
 	append(w, VMT_CHUNK_ANCHOR, &anchor, sizeof(anchor));
-	append(w, VMT_CHUNK_VCPU_TSC, &tsc, sizeof(tsc));
+	if (!s->late)
+		append(w, VMT_CHUNK_VCPU_TSC, &tsc, sizeof(tsc));
 	put_formats(w, &format);
 	assert_int_equal(vmt_store_aux_info(w, &info, NULL), 0);
 	assert_int_equal(vmt_store_aux(w, &area, &trace, NULL), 0);
 	if (s->changes)
 		put_change(w, &format, s);
+	if (s->late)
+		append(w, VMT_CHUNK_VCPU_TSC, &tsc, sizeof(tsc));
 	assert_int_equal(vmt_store_round(w, 0, NULL), 0);
 	assert_int_equal(vmt_store_finish(w, NULL), 0);
 	vmt_ptenc_free(&e);
@@ -211,10 +215,12 @@ static void a_guest_at_half_the_rate(void **state)
 static void an_offset_that_changes(void **state)
 {
 	(void)state;
-	for (unsigned int changes = 1; changes < RUNS; changes++) {
-		const struct setting s = {
-			.ratio = ONE / 2, .offset = 123456789, .changes = changes, .next = 123999999
-		};
+	for (unsigned int i = 2; i < 2 * RUNS; i++) {
+		const struct setting s = { .ratio = ONE / 2,
+					   .offset = 123456789,
+					   .changes = i / 2,
+					   .next = 123999999,
+					   .late = i % 2 };
 
 		assert_int_equal(run_setting(&s).timed, RUNS);
 	}
