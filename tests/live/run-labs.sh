@@ -29,7 +29,7 @@ labs="
 2 p 300
 1 pperf 300
 2 prec 600
-1 p2 600
+2 p2 600
 1 pmod 600
 "
 
