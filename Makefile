@@ -171,17 +171,24 @@ bench: all $(BENCH_BIN) $(TOOLS)
 	@$(srcdir)/tests/tools/deps.sh bench
 	@O=$(O) $(srcdir)/tests/bench/run-bench.sh
 
+# libFuzzer: everything is compiled once more, with clang, into one archive.
 FUZZ_SECONDS ?= 60
-$(FUZZ_CLANG): $(O)/libfuzzer/%: $(srcdir)/tests/fuzz/%.c $(foreach a,$(ARCHIVES),$(addprefix $(srcdir)/,$(filter-out $(MAIN_SRC),$(call src,$(a))))) $(addprefix $(srcdir)/,$(call src,tests/support))
-	$(call say,FUZZ,$@)
-	$(Q)mkdir -p $(@D) && clang -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w \
-		-fsanitize=fuzzer,address,undefined $(filter %.c,$^) -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
+FUZZ_DIR := $(O)/libfuzzer
+FUZZ_FLAGS := -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w -MMD -MP
+FUZZ_OBJ := $(patsubst %.c,$(FUZZ_DIR)/%.o,$(foreach a,$(ARCHIVES),$(filter-out $(MAIN_SRC),$(call src,$(a)))) \
+	$(call src,tests/support))
+$(FUZZ_DIR)/%.o: $(srcdir)/%.c
+	$(call say,CLANG,$*.c)
+	$(Q)mkdir -p $(@D) && clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -c $< -o $@
+$(FUZZ_DIR)/libvmtrace.a: $(FUZZ_OBJ)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(FUZZ_CLANG): $(FUZZ_DIR)/%: $(FUZZ_DIR)/tests/fuzz/%.o $(FUZZ_DIR)/libvmtrace.a
+	$(call say,LD,$@)
+	$(Q)clang -fsanitize=fuzzer,address,undefined $^ -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
 fuzz:
 	@$(srcdir)/tests/tools/deps.sh fuzz
 	@$(SUBMAKE) O=$(O) $(FUZZ_CLANG)
-	@cd $(srcdir) && for f in $(FUZZ_CLANG); do n=$$(basename $$f); mkdir -p $(O)/corpus/$$n; \
-		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=512 -timeout=10 $(O)/corpus/$$n \
-		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) 2>&1 | tail -n 3; test $${PIPESTATUS[0]} -eq 0 || exit 1; done
+	@O=$(O) $(srcdir)/tests/tools/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_CLANG)
 
 coverage:
 	@$(SUBMAKE) O=$(O)-cov COVFLAGS=--coverage CFLAGS="-O0 -g" test-programs

@@ -173,7 +173,8 @@ int vmt_live_write_existing(struct vmt_live *live, const struct vmt_domains *dom
 		return 0;
 	if (!live->synth_stream)
 		live->synth_stream = live->next_stream++;
-	return vmt_synth_domains(domains, live->pt_id, live->synth_stream, live->store, diag);
+	return vmt_synth_domains(domains, live->pt_id, live->synth_stream,
+				 live->pt_privacy.keep != VMT_PRIVACY_GUEST, live->store, diag);
 }
 
 int vmt_live_snapshot(struct vmt_live *live, uint64_t now_ns, struct vmt_capture_counts *counts,

@@ -152,7 +152,7 @@ static void take_maps(struct synth *s)
 }
 
 int vmt_synth_domains(const struct vmt_domains *domains, uint64_t id, uint32_t stream,
-		      struct vmt_store_writer *store, struct vmt_diag *diag)
+		      bool mappings, struct vmt_store_writer *store, struct vmt_diag *diag)
 {
 	struct synth *s = calloc(1, sizeof(*s));
 	int err;
@@ -171,7 +171,8 @@ int vmt_synth_domains(const struct vmt_domains *domains, uint64_t id, uint32_t s
 		s->proc = vmt_hostfs_proc(d->fs);
 		snprintf(folder, sizeof(folder), "%s/%d/task", s->proc, s->pid);
 		vmt_hostfs_numbers(folder, put_comm, s);
-		take_maps(s);
+		if (mappings)
+			take_maps(s);
 	}
 	flush(s);
 	err = s->err;

@@ -87,6 +87,17 @@ compare_hist() { # compare_hist FOLDER [SOURCE]
     same "$d/by-msr.script" "$d/by-msr.hist" "script by MSR and direction as hist"
 }
 
+# A capture of the guest's side alone: no packet has an address or a CR3 that is not of the VM
+# program's, whose code lies below 64 KiB and which does not use CR3.
+compare_privacy() { # compare_privacy FILE.vmt
+    "$VMTRACE" decode pt "$1" --format json >"${1%.vmt}.packets"
+    is "$(jq -r 'select(.ip != null) | .ip' "${1%.vmt}.packets" | grep -cE '^0x[0-9a-f]{1,4}$' |
+        awk '{print ($1 > 100)}')" 1 "guest addresses in the trace"
+    is "$(jq -r 'select(.ip != null) | .ip' "${1%.vmt}.packets" | grep -vE '^0x[0-9a-f]{1,4}$')" "" \
+        "other addresses in the trace"
+    is "$(jq -r 'select(.cr3 != null) | .cr3' "${1%.vmt}.packets" | sort -u)" 0x0 "CR3s in the trace"
+}
+
 # A capture that lost nothing says so, and its sums balance.
 compare_loss() { # compare_loss FOLDER
     is "$(report_value "$1" '.loss | [.records_lost, .overflows, .bytes_skipped, .truncated,

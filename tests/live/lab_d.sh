@@ -26,6 +26,8 @@ scenarios() {
     scenario frozen --out 3000
     RECORD_OPTIONS="--backend kvm,pt --vm-events-only --keep 1m --pt-buffer 64K" FREEZE=0
     scenario flight --out 3000
+    RECORD_OPTIONS="--backend kvm,pt --vm-events-only --mode guest-only"
+    scenario guest
     RECORD_OPTIONS="--backend kvm,pt --vm-events-only" KILL=1
     scenario killed
 }
@@ -37,7 +39,7 @@ ok $? "the machine ran to its end"
 is "$(grep -a 'LAB-ERROR' "$W/serial.log")" "" "errors inside the machine"
 read_disk
 
-for s in joined alone frozen flight; do
+for s in joined alone frozen flight guest; do
     echo "# scenario $s"
     d=$W/out/$s
     is "$(cat "$d/record.status" 2>&1)" 0 "$s: vmtrace record --pid ends in order"
@@ -48,7 +50,7 @@ done
 
 # What both told of an exit is one event, and they agree.
 join() { report_value "$W/out/$1" '.join | "\(.only_pt) \(.only_kvm) \(.disagree_rip) \(.disagree_reason) \(.untimed)"'; }
-for s in joined frozen flight; do
+for s in joined frozen flight guest; do
     is "$(join $s)" "0 0 0 0 0" "$s: exits of one source alone, other RIPs, other reasons, without a time"
 done
 d=$W/out/joined
@@ -72,6 +74,11 @@ ok $? "frozen: the report's first screen says so"
 
 d=$W/out/flight
 is "$(report_value "$d" '.join.joined > 100 and .join.joined < .exits')" true "flight: the newest exits are in the trace"
+
+# By filtering: the machine has no VMX controls.
+compare_privacy "$W/out/guest/exits.vmt"
+is "$(report_value "$W/out/guest" .join.joined)" "$(report_value "$W/out/guest" .exits)" \
+    "guest: every exit is joined"
 
 # A killed recorder: what it had written is read, and nothing in it is wrong.
 d=$W/out/killed

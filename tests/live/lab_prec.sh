@@ -44,6 +44,9 @@ scenarios() {
     RECORD_OPTIONS="--backend kvm,pt --vm-events-only"
     scenario cheap
     sync
+    RECORD_OPTIONS="--backend kvm,pt --mode guest-only"
+    scenario guest
+    sync
     RECORD_OPTIONS="--backend kvm,pt --keep 1m --pt-buffer 128K"
     scenario flight
     sync
@@ -56,7 +59,7 @@ make_disk "$VMTRACE"
 boot_bochs 400
 ok $? "the machine ran to its end"
 read_disk
-for name in threads wide cheap; do
+for name in threads wide cheap guest; do
     d=$W/out/$name
     is "$(cat "$d/record.status" 2>&1)" 0 "$name: vmtrace record --pid ends in order"
     read_capture "$d" "$d/exits.vmt" || continue
@@ -64,6 +67,7 @@ for name in threads wide cheap; do
     compare_loss "$d"
     compare_truth "$d" 12
 done
+compare_privacy "$W/out/guest/exits.vmt"
 d=$W/out/flight
 is "$(cat "$d/record.status" 2>&1)" 0 "flight: vmtrace record --pid ends in order"
 if read_capture "$d" "$d/exits.vmt"; then
