@@ -174,17 +174,18 @@ bench: all $(BENCH_BIN) $(TOOLS)
 # libFuzzer: everything is compiled once more, with clang, into one archive.
 FUZZ_SECONDS ?= 60
 FUZZ_DIR := $(O)/libfuzzer
+FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_FLAGS := -std=c11 -D_GNU_SOURCE -DVMT_VERSION='"$(VERSION)"' -I$(srcdir) $(PKG_CFLAGS) -O1 -g -w -MMD -MP
 FUZZ_OBJ := $(patsubst %.c,$(FUZZ_DIR)/%.o,$(foreach a,$(ARCHIVES),$(filter-out $(MAIN_SRC),$(call src,$(a)))) \
 	$(call src,tests/support))
 $(FUZZ_DIR)/%.o: $(srcdir)/%.c
 	$(call say,CLANG,$*.c)
-	$(Q)mkdir -p $(@D) && clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -c $< -o $@
+	$(Q)mkdir -p $(@D) && clang $(FUZZ_FLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -c $< -o $@
 $(FUZZ_DIR)/libvmtrace.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(FUZZ_CLANG): $(FUZZ_DIR)/%: $(FUZZ_DIR)/tests/fuzz/%.o $(FUZZ_DIR)/libvmtrace.a
 	$(call say,LD,$@)
-	$(Q)clang -fsanitize=fuzzer,address,undefined $^ -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
+	$(Q)clang $(FUZZ_SAN) -fsanitize=fuzzer $^ -o $@ $(PKG_LIBS) $(IPT_LIBS) $(ZYDIS_LIBS)
 fuzz:
 	@$(srcdir)/tests/tools/deps.sh fuzz
 	@$(SUBMAKE) O=$(O) $(FUZZ_CLANG)

@@ -22,7 +22,7 @@ static inline struct vmt_cursor vmt_cursor_of(const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
 
-	return (struct vmt_cursor){ .pos = p, .end = p + len, .short_read = false };
+	return (struct vmt_cursor){ .pos = p, .end = len ? p + len : p, .short_read = false };
 }
 
 /* Bytes left to read. */

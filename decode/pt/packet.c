@@ -25,7 +25,9 @@ static uint64_t load_bytes(const uint8_t *p, unsigned int n)
 
 struct vmt_pt_reader vmt_pt_reader_of(const uint8_t *bytes, size_t len)
 {
-	return (struct vmt_pt_reader){ .begin = bytes, .pos = bytes, .end = bytes + len };
+	return (struct vmt_pt_reader){ .begin = bytes,
+				       .pos = bytes,
+				       .end = len ? bytes + len : bytes }; /* NULL when empty */
 }
 
 static int bad(const char **why, const char *text)
