@@ -5,6 +5,7 @@
  */
 #include "host/capture/anchors.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 
 #define TRIES	      5
 #define SEQLOCK_TRIES 1000
+#define VCPUS_MAX     4096 /* of all domains in a chunk */
 
 void vmt_clock_open(struct vmt_clock *clock, const struct vmt_perf_ops *ops)
 {
@@ -181,4 +183,38 @@ size_t vmt_vcpu_tsc_of(const struct vmt_domain *domain, uint32_t index, uint64_t
 		};
 	}
 	return nr;
+}
+
+int vmt_anchor_write(const struct vmt_clock *clock, struct vmt_store_writer *store,
+		     struct vmt_diag *diag)
+{
+	struct vmt_anchor anchor;
+	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_ANCHOR,
+					 .cpu = -1,
+					 .nr_parts = 1,
+					 .parts = { { &anchor, sizeof(anchor) } } };
+
+	vmt_anchor_read(clock, &anchor);
+	chunk.time_first_ns = chunk.time_last_ns = anchor.host_ns;
+	return vmt_store_append(store, &chunk, diag);
+}
+
+int vmt_vcpu_tsc_write(const struct vmt_clock *clock, const struct vmt_domains *domains,
+		       struct vmt_store_writer *store, struct vmt_diag *diag)
+{
+	struct vmt_vcpu_tsc *rows = calloc(VCPUS_MAX, sizeof(*rows));
+	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_VCPU_TSC, .cpu = -1, .nr_parts = 1 };
+	uint64_t now = vmt_clock_now_ns(clock);
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; rows && i < domains->count; i++)
+		nr += vmt_vcpu_tsc_of(&domains->items[i], (uint32_t)i, now, rows + nr,
+				      VCPUS_MAX - nr);
+	chunk.time_first_ns = chunk.time_last_ns = now;
+	chunk.parts[0] = (struct vmt_store_part){ rows, nr * sizeof(*rows) };
+	if (nr)
+		err = vmt_store_append(store, &chunk, diag);
+	free(rows);
+	return err;
 }

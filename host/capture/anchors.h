@@ -6,6 +6,7 @@
 
 #include "decode/base/anchor.h"
 #include "decode/base/diag.h"
+#include "decode/store/store.h"
 #include "host/capture/perf_event.h"
 #include "host/domain/domain.h"
 
@@ -37,5 +38,11 @@ uint64_t vmt_clock_now_ns(const struct vmt_clock *clock);
 /* Snapshots of the vCPUs of a domain whose offset is known. Returns how many, at most max. */
 size_t vmt_vcpu_tsc_of(const struct vmt_domain *domain, uint32_t index, uint64_t host_ns,
 		       struct vmt_vcpu_tsc *out, size_t max);
+
+/* An anchor, and the snapshots of all domains, as chunks. Errors of vmt_store_append. */
+int vmt_anchor_write(const struct vmt_clock *clock, struct vmt_store_writer *store,
+		     struct vmt_diag *diag);
+int vmt_vcpu_tsc_write(const struct vmt_clock *clock, const struct vmt_domains *domains,
+		       struct vmt_store_writer *store, struct vmt_diag *diag);
 
 #endif

@@ -117,38 +117,6 @@ uint64_t vmt_capture_seen_ns(const struct vmt_capture *c)
 	return c->replay ? vmt_replay_seen_ns(c->replay) : vmt_capture_now_ns(c);
 }
 
-static int write_anchor(struct vmt_capture *c, struct vmt_diag *diag)
-{
-	struct vmt_anchor anchor;
-	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_ANCHOR,
-					 .cpu = -1,
-					 .nr_parts = 1,
-					 .parts = { { &anchor, sizeof(anchor) } } };
-
-	vmt_anchor_read(&c->clock, &anchor);
-	chunk.time_first_ns = chunk.time_last_ns = anchor.host_ns;
-	return vmt_store_append(c->store, &chunk, diag);
-}
-
-static int write_vcpu_tsc(struct vmt_capture *c, struct vmt_diag *diag)
-{
-	struct vmt_vcpu_tsc *rows = calloc(VCPUS_MAX, sizeof(*rows));
-	struct vmt_store_chunk chunk = { .type = VMT_CHUNK_VCPU_TSC, .cpu = -1, .nr_parts = 1 };
-	uint64_t now = vmt_clock_now_ns(&c->clock);
-	size_t nr = 0;
-	int err = 0;
-
-	for (size_t i = 0; rows && i < c->domains->count; i++)
-		nr += vmt_vcpu_tsc_of(&c->domains->items[i], (uint32_t)i, now, rows + nr,
-				      VCPUS_MAX - nr);
-	chunk.time_first_ns = chunk.time_last_ns = now;
-	chunk.parts[0] = (struct vmt_store_part){ rows, nr * sizeof(*rows) };
-	if (nr)
-		err = vmt_store_append(c->store, &chunk, diag);
-	free(rows);
-	return err;
-}
-
 /* Anchor and TSC snapshots of a live capture; a replay brings its own. */
 static int write_clocks(struct vmt_capture *c, struct vmt_diag *diag)
 {
@@ -157,8 +125,8 @@ static int write_clocks(struct vmt_capture *c, struct vmt_diag *diag)
 	c->anchor_due_ns = vmt_io_monotonic_ns() + ANCHOR_PERIOD_NS;
 	if (c->replay)
 		return 0;
-	err = write_anchor(c, diag);
-	second = write_vcpu_tsc(c, diag);
+	err = vmt_anchor_write(&c->clock, c->store, diag);
+	second = vmt_vcpu_tsc_write(&c->clock, c->domains, c->store, diag);
 	return err ? err : second;
 }
 

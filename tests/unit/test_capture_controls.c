@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +102,6 @@ static int close_any(int fd)
 
 /* ---- a capture ---- */
 
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(name);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -124,7 +115,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_ptm_remove(top);
 }
 
 /* Opens, looks at the first event, closes. The error of opening. */

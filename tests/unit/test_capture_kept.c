@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +29,6 @@ static struct vmt_vcpu vcpu = { .id = 0, .tid = TID, .tid_source = "thread name"
 static struct vmt_domain domain = { .nr_vcpus = 1, .vcpus = &vcpu };
 static struct vmt_domains domains = { 1, &domain };
 
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(name);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -51,7 +42,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_ptm_remove(top);
 }
 
 static struct vmt_ptgen generate(bool event_trace)

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,20 +23,13 @@
 #include "host/capture/capture_with.h"
 #include "tests/support/pt_generate.h"
 #include "tests/support/pt_machine.h"
+#include "tests/support/pt_read_trace.h"
 
 #define TID 1000001
 
 static char top[] = "/tmp/vmt-capture-pt-XXXXXX";
 static char path[64];
 static struct vmt_hostfs fs;
-
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(name);
-}
 
 static int set_up(void **state)
 {
@@ -52,7 +44,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_ptm_remove(top);
 }
 
 #define DEFAULTS (UINT64_C(1) | 1u << 10 | 1u << 13 | 1u << 9 | 3u << 14 | 3u << 24 | 1u << 31)
@@ -124,47 +116,6 @@ static void drain(const struct session *s)
 		fail_msg("%s (%s)", diag.what, diag.cure);
 }
 
-/* All trace of the only area; marks[i] is 1 where a cut is marked before byte i. */
-static uint8_t *read_back(size_t *len, uint8_t **marks, struct vmt_pt_info *info)
-{
-	const struct vmt_aux_index *index;
-	struct vmt_store_reader *store;
-	struct vmt_reader *reader;
-	struct vmt_item item;
-	uint8_t *bytes;
-
-	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
-	assert_int_equal(vmt_store_open(&store, reader, NULL), 0);
-	while (vmt_store_next(store, &item, NULL) == 1) {
-		if (item.type == VMT_ITEM_LOSS)
-			fail_msg("a loss in the file");
-	}
-	index = vmt_store_aux_index(store);
-	assert_true(index->has_info);
-	assert_int_equal(index->nr_areas, 1);
-	*info = index->info;
-	*len = 0;
-	for (size_t i = 0; i < index->areas[0].nr_extents; i++) {
-		assert_int_equal(index->areas[0].extents[i].aux_offset, *len);
-		*len += index->areas[0].extents[i].len;
-	}
-	bytes = malloc(*len + 1);
-	*marks = calloc(1, *len + 1);
-	for (size_t i = 0; i < index->areas[0].nr_extents; i++) {
-		const struct vmt_aux_extent *e = &index->areas[0].extents[i];
-		size_t done;
-
-		assert_int_equal(index->read(index->source, e, 0, bytes + e->aux_offset, e->len,
-					     &done, NULL),
-				 0);
-		(*marks)[e->aux_offset] = e->handle & VMT_AUX_RESTART;
-		assert_int_equal(index->areas[0].tid, TID);
-		assert_int_equal(index->areas[0].cpu, VMT_AUX_NO_CPU);
-	}
-	vmt_store_close(store);
-	return bytes;
-}
-
 static struct vmt_ptgen generate(uint64_t seed, unsigned int rounds)
 {
 	struct vmt_ptgen gen;
@@ -222,7 +173,7 @@ static void run_schedule(const struct vmt_ptgen *gen, unsigned int laziness)
 	assert_int_equal(vmt_capture_stats(s.capture).pt_areas, 1);
 	assert_true(vmt_capture_stats(s.capture).pt_truncated >= nr_cuts);
 	end(&s);
-	got = read_back(&len, &marks, &info);
+	got = vmt_read_trace(path, TID, &len, &marks, &info);
 	assert_int_equal(len, nr);
 	assert_memory_equal(got, want, nr);
 	for (size_t i = 0; i < nr; i++)
@@ -303,7 +254,7 @@ static void test_beside_a_cpu(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(vmt_capture_stats(s.capture).pt_truncated, 0);
 	end(&s);
-	got = read_back(&len, &marks, &info);
+	got = vmt_read_trace(path, TID, &len, &marks, &info);
 	assert_int_equal(len, gen.stream.len);
 	assert_memory_equal(got, gen.stream.bytes, len);
 	for (size_t i = 0; i < gen.nr_truth; i++)
@@ -483,7 +434,7 @@ static void test_overwrite(void **state)
 		assert_int_equal(vmt_capture_stats(s.capture).pt_bytes, held);
 		vmt_ptm_overwrite(event, gen.stream.bytes + lens[i], more);
 		end(&s);
-		got = read_back(&len, &marks, &info);
+		got = vmt_read_trace(path, TID, &len, &marks, &info);
 		assert_true(info.snapshot);
 		assert_memory_equal(got, gen.stream.bytes + lens[i] - held, held);
 		len -= held;
