@@ -146,7 +146,9 @@ static void write_report(struct vmt_out *out, const struct vmt_input_facts *fact
 		sink_len = 0;
 		vmt_report_json(out, r);
 		vmt_out_flush(out);
-		doc = json_loadb(sink, sink_len, JSON_REJECT_DUPLICATES, NULL);
+		/* Sums may have 64 bits, jansson's integers 63. */
+		doc = json_loadb(sink, sink_len, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL,
+				 NULL);
 		if (!json_is_object(doc))
 			abort();
 		json_decref(doc);
