@@ -110,6 +110,11 @@ int vmt_store_aux_build(struct vmt_store_aux *aux, const struct vmt_store_scan *
 
 	if (status)
 		return status;
+	if (aux->lost && vmt_reader_size(scan->reader) <= start + view->len)
+		return vmt_diag_set(diag, VMT_E_FULL,
+				    "no room in a temporary file for what the pipe holds",
+				    "Intel PT from a pipe is kept in a file of TMPDIR, /var/tmp or "
+				    "/tmp: make room there, or store the input in a file first");
 	vmt_store_scan_init(&ahead, scan->reader);
 	ahead.has_file_id = true;
 	ahead.file_id = view->header.file_id;

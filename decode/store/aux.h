@@ -35,7 +35,8 @@ struct vmt_store_aux {
 
 /*
  * Makes the index of all chunks from the one in view on, which the reader stands at, and comes
- * back to it; a pipe is spooled first. 0, VMT_E_IO, VMT_E_NOMEM.
+ * back to it; a pipe is spooled first. 0, VMT_E_IO, VMT_E_FULL (not even the chunk at hand found
+ * room there), VMT_E_NOMEM.
  */
 int vmt_store_aux_build(struct vmt_store_aux *aux, const struct vmt_store_scan *scan,
 			const struct vmt_store_view *view, struct vmt_diag *diag);

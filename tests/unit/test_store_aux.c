@@ -322,6 +322,41 @@ static void flight_recorder(void **state)
 	vmt_store_close(store);
 }
 
+static int no_room(int fd, uint64_t *bytes)
+{
+	(void)fd;
+	*bytes = 0;
+	return 0;
+}
+
+/* A pipe that finds no room in a temporary file. */
+static void a_pipe_without_room(void **state)
+{
+	struct vmt_io_ops ops = vmt_io_system;
+	struct vmt_diag diag = { 0 };
+	struct vmt_store_reader *store;
+	struct vmt_reader *reader;
+	struct vmt_item item;
+	char command[80];
+	FILE *cat;
+	int got;
+
+	(void)state;
+	write_file(false);
+	snprintf(command, sizeof(command), "cat %s", path);
+	cat = popen(command, "r");
+	assert_non_null(cat);
+	ops.free_bytes = no_room;
+	assert_int_equal(vmt_reader_from_fd(&reader, dup(fileno(cat)), &ops, NULL), 0);
+	assert_int_equal(vmt_store_open(&store, reader, NULL), 0);
+	while ((got = vmt_store_next(store, &item, &diag)) == 1)
+		;
+	assert_int_equal(got, VMT_E_FULL);
+	assert_non_null(strstr(diag.cure, "TMPDIR"));
+	vmt_store_close(store);
+	pclose(cat);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +364,7 @@ int main(void)
 		cmocka_unit_test_teardown(copies_have_it, remove_files),
 		cmocka_unit_test_teardown(damage_is_told, remove_files),
 		cmocka_unit_test_teardown(flight_recorder, remove_files),
+		cmocka_unit_test_teardown(a_pipe_without_room, remove_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
