@@ -31,7 +31,7 @@ enum vmt_pt_kept_join {
  * count. Errors of vmt_store_aux, after all was rewritten.
  */
 int vmt_pt_kept_put(struct vmt_pt_kept *kept, const struct vmt_aux_area *area,
-		    const struct vmt_store_trace *trace, enum vmt_pt_kept_join join,
+		    const struct vmt_store_trace *trace, enum vmt_pt_kept_join how,
 		    struct vmt_store_writer *store, struct vmt_diag *diag);
 
 /* The end of the stream: what waits for a packet does not come to anything else. */
