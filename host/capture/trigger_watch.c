@@ -77,10 +77,11 @@ int vmt_trigger_watch_new(struct vmt_trigger_watch **out, const struct vmt_trigg
 	w->nr_states = nr;
 	for (size_t i = 0; i < nr; i++) {
 		struct state *s = &w->states[i];
-		double quarter_ns = (double)(triggers[i].for_ns / QUARTERS);
+		double quarter_ns;
 
 		s->trigger = triggers[i];
 		s->quarter_ns = triggers[i].for_ns / QUARTERS;
+		quarter_ns = (double)s->quarter_ns;
 		s->limit = triggers[i].kind == VMT_TRIGGER_STEAL
 				   ? (uint64_t)((double)triggers[i].limit / 1e5 * quarter_ns)
 				   : (uint64_t)((double)triggers[i].limit / SECOND_NS * quarter_ns);
