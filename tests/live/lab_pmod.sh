@@ -8,13 +8,8 @@
 . "${BASH_SOURCE[0]%/*}/compare.sh"
 
 lab_begin pmod
-need bochs-bin xorriso jq mke2fs debugfs ldd /usr/lib/ISOLINUX/isolinux.bin \
-    /usr/lib/syslinux/modules/bios/ldlinux.c32 /usr/share/bochs/BIOS-bochs-latest
-need_vmtrace
-bochs_env=(LD_PRELOAD="$O/ptcpu.so" PTCPU_OUT="$W/pt")
-env "${bochs_env[@]}" bochs-bin --help >/dev/null 2>"$W/guard.err" </dev/null
-[ $? -ne 77 ] || skip_all "$(grep -a '^ptcpu:' "$W/guard.err")"
-need_kernel
+need jq mke2fs debugfs ldd
+need_ptcpu "$W/pt"
 build_module vmx/kmod
 build_fixture exits
 for program in bedlog vmxwords; do
@@ -24,7 +19,6 @@ for program in bedlog vmxwords; do
 done
 initrd_files=("$W/kmod/vmtrace_vmx.ko" "$W/bedlog" "$W/vmxwords")
 make_initrd ata_piix sd_mod kvm-intel
-mkdir -p "$W/pt"
 
 cat >"$W/env" <<'ENV'
 load() { insmod /bin/vmtrace_vmx.ko || echo "LAB-ERROR insmod vmtrace_vmx"; }

@@ -22,16 +22,10 @@ compare_joined() { # compare_joined FOLDER
 }
 
 lab_begin prec
-need bochs-bin xorriso jq mke2fs debugfs ldd /usr/lib/ISOLINUX/isolinux.bin \
-    /usr/lib/syslinux/modules/bios/ldlinux.c32 /usr/share/bochs/BIOS-bochs-latest
-need_vmtrace
-bochs_env=(LD_PRELOAD="$O/ptcpu.so" PTCPU_OUT="$W/pt")
-env "${bochs_env[@]}" bochs-bin --help >/dev/null 2>"$W/guard.err" </dev/null
-[ $? -ne 77 ] || skip_all "$(grep -a '^ptcpu:' "$W/guard.err")"
-need_kernel
+need jq mke2fs debugfs ldd
+need_ptcpu "$W/pt"
 build_fixture exits
 make_initrd ata_piix sd_mod kvm-intel
-mkdir -p "$W/pt"
 
 cat >"$W/env" <<'ENV'
 scenarios() {

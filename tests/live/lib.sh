@@ -117,6 +117,19 @@ command_line="console=ttyS0 quiet mitigations=off tsc=reliable cryptomgr.notests
 
 initrd_files=() # further files for make_initrd, in /bin
 
+# need_ptcpu FOLDER: the emulated CPU with Intel PT (virt-fixtures/ptcpu) writes there; skips the lab
+# where its library refuses, or a kernel or a program is missing.
+need_ptcpu() {
+    need bochs-bin xorriso /usr/lib/ISOLINUX/isolinux.bin \
+        /usr/lib/syslinux/modules/bios/ldlinux.c32 /usr/share/bochs/BIOS-bochs-latest
+    need_vmtrace
+    bochs_env=(LD_PRELOAD="$O/ptcpu.so" PTCPU_OUT="$1")
+    env "${bochs_env[@]}" bochs-bin --help >/dev/null 2>"$W/guard.err" </dev/null
+    [ $? -ne 77 ] || skip_all "$(grep -a '^ptcpu:' "$W/guard.err")"
+    need_kernel
+    mkdir -p "$1"
+}
+
 # make_initrd MODULE...: busybox, the modules, the VM program and guest_exits.sh in $W/initrd.gz.
 make_initrd() {
     local modules=() m

@@ -3,18 +3,11 @@
 
 guest=$top/virt-fixtures/ptcpu/guest
 
-# prepare_pt: the programs that run inside, and the guard of the library; skips the lab where the
-# library refuses.
+# prepare_pt: the emulated CPU and the programs that run inside; skips the lab where there is none.
 prepare_pt() {
     local program
-    need bochs-bin xorriso tar zstd cmp /usr/lib/ISOLINUX/isolinux.bin \
-        /usr/lib/syslinux/modules/bios/ldlinux.c32 /usr/share/bochs/BIOS-bochs-latest
-    need_vmtrace
-    bochs_env=(LD_PRELOAD="$O/ptcpu.so" PTCPU_OUT="$W/out")
-    env "${bochs_env[@]}" bochs-bin --help >/dev/null 2>"$W/guard.err" </dev/null
-    [ $? -ne 77 ] || skip_all "$(grep -a '^ptcpu:' "$W/guard.err")"
-    need_kernel
-    mkdir -p "$W/out"
+    need tar zstd cmp
+    need_ptcpu "$W/out"
     for program in ptrec ptchecks; do
         ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O2 -static -Wall -Wextra -Werror -I"$top" \
             "$guest/$program.c" "$guest/vm.c" "$guest/output.c" -o "$W/$program" 2>"$W/cc.log" ||
