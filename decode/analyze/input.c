@@ -85,7 +85,7 @@ void input_event(void *context, const struct vmt_event *event)
 
 /* ---- the source ---- */
 
-static int next_item(struct vmt_input *in, struct vmt_item *item, struct vmt_diag *diag)
+int input_next_item(struct vmt_input *in, struct vmt_item *item, struct vmt_diag *diag)
 {
 	return in->store ? vmt_store_next(in->store, item, diag)
 			 : vmt_perfdata_next(in->perf, item, diag);
@@ -321,35 +321,20 @@ static int measure_span(struct vmt_reader **reader, const struct vmt_input_pt *p
 	return status ? status : vmt_reader_seek(*reader, 0, diag);
 }
 
-/* ---- writes of a vCPU's TSC ---- */
-
-static int next_of(void *context, struct vmt_item *item, struct vmt_diag *diag)
-{
-	return next_item(context, item, diag);
-}
-
-static bool has_trace(void *context)
-{
-	const struct vmt_aux_index *index = input_aux_index(context);
-
-	return index && index->nr_areas;
-}
-
 /* One pass more, in a file with Intel PT, for what the reading of a guest's TSC depends on ahead of
  * time; then the reader stands at its start again. */
-static int find_tsc_writes(struct vmt_reader **reader, const struct vmt_input_options *options,
-			   struct vmt_tsc_writes *out, struct vmt_diag *diag)
+static int find_tsc_writes(struct vmt_input *in, struct vmt_reader **reader, struct vmt_diag *diag)
 {
-	struct vmt_input in = { .options = *options };
-	const struct vmt_tsc_source source = { next_of, has_trace, &in };
-	int status = open_source(&in, *reader, diag);
+	int status;
 
+	if ((in->options.pt && in->options.pt->is_bare) || !vmt_reader_can_seek(*reader))
+		return 0;
+	status = open_source(in, *reader, diag);
 	if (status)
 		return status;
-	if (!in.pt)
-		status = vmt_tsc_writes_find(out, &source, diag);
-	*reader = release_source(&in);
-	vmt_pt_decoder_free(in.pt);
+	status = input_find_tsc_writes(in, diag);
+	*reader = release_source(in);
+	in->writes_found = !status;
 	return status ? status : vmt_reader_seek(*reader, 0, diag);
 }
 
@@ -377,13 +362,10 @@ int vmt_input_open(struct vmt_input **out, struct vmt_reader *reader,
 		in->options.to *= seconds / 100;
 	}
 	in->facts.domains = in->domains;
-	if (vmt_reader_can_seek(reader)) {
-		status = find_tsc_writes(&reader, options, &in->writes, diag);
-		if (status) {
-			vmt_input_close(in);
-			return status;
-		}
-		in->writes_found = true;
+	status = find_tsc_writes(in, &reader, diag);
+	if (status) {
+		vmt_input_close(in);
+		return status;
 	}
 	in->ring = vmt_ring_set_new();
 	in->catalog = vmt_catalog_new();
@@ -442,7 +424,7 @@ int vmt_input_run(struct vmt_input *in, vmt_event_fn *emit, void *context, struc
 		settle_span(in);
 		return status;
 	}
-	while ((status = next_item(in, &item, diag)) == 1) {
+	while ((status = input_next_item(in, &item, diag)) == 1) {
 		status = take_item(in, &item, diag);
 		if (status)
 			return status;

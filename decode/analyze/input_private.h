@@ -65,6 +65,9 @@ struct vmt_input {
 	uint64_t undecoded_bytes;	  /* of these, what could not be decoded */
 };
 
+/* The source's next item, as vmt_store_next. */
+int input_next_item(struct vmt_input *in, struct vmt_item *item, struct vmt_diag *diag);
+
 /* Takes domains, threads and host facts from a session document; a broken one is ignored. */
 void input_session(struct vmt_input *in, const uint8_t *json, size_t len);
 
@@ -91,6 +94,13 @@ void input_event(void *context, const struct vmt_event *event);
 
 /* A record's time is one of the input's. */
 void input_note_time(struct vmt_input *in, uint64_t time_ns);
+
+/*
+ * Looks for the writes in a capture that has Intel PT, whose TSC packets of guests cannot be read
+ * otherwise; one without is left at its first record. 0, VMT_E_NOMEM, and what input_next_item
+ * says.
+ */
+int input_find_tsc_writes(struct vmt_input *in, struct vmt_diag *diag);
 
 /* ---- input_aux.c ---- */
 int input_aux_open(struct vmt_input *in);

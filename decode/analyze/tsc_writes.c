@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Invariant: records are stepped over by their sizes; only those of the one tracepoint are decoded.
  */
-#include "decode/analyze/tsc_writes.h"
+#include "decode/analyze/input_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static int take_first(struct vmt_tsc_writes *w, const struct vmt_item *item)
 }
 
 /* 1: there is nothing to look for. */
-static int take(struct search *s, const struct vmt_tsc_source *source, const struct vmt_item *item)
+static int take(struct search *s, const struct vmt_aux_index *trace, const struct vmt_item *item)
 {
 	switch (item->type) {
 	case VMT_ITEM_ATTR:
@@ -115,7 +115,7 @@ static int take(struct search *s, const struct vmt_tsc_source *source, const str
 	case VMT_ITEM_VCPU_TSC:
 		return take_first(s->out, item);
 	case VMT_ITEM_RECORDS:
-		if (!s->known || !source->trace(source->context))
+		if (!s->known || !trace->nr_areas)
 			return 1;
 		look(s, item->data, item->len);
 		return s->short_of_memory ? VMT_E_NOMEM : 0;
@@ -124,18 +124,19 @@ static int take(struct search *s, const struct vmt_tsc_source *source, const str
 	}
 }
 
-int vmt_tsc_writes_find(struct vmt_tsc_writes *out, const struct vmt_tsc_source *source,
-			struct vmt_diag *diag)
+int input_find_tsc_writes(struct vmt_input *in, struct vmt_diag *diag)
 {
-	struct search s = { .out = out, .ring = vmt_ring_set_new(), .catalog = vmt_catalog_new() };
+	struct search s = { .out = &in->writes,
+			    .ring = vmt_ring_set_new(),
+			    .catalog = vmt_catalog_new() };
 	int status = s.ring && s.catalog ? 0 : VMT_E_NOMEM;
 	struct vmt_item item;
 
 	while (!status) {
-		status = source->next(source->context, &item, diag);
+		status = input_next_item(in, &item, diag);
 		if (status != 1)
 			break;
-		status = take(&s, source, &item);
+		status = take(&s, input_aux_index(in), &item);
 	}
 	vmt_ring_set_free(s.ring);
 	vmt_catalog_free(s.catalog);

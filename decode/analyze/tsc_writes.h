@@ -7,8 +7,6 @@
 #include <stdint.h>
 
 #include "decode/base/anchor.h"
-#include "decode/base/diag.h"
-#include "decode/base/item.h"
 
 /* A kvm_write_tsc_offset. */
 struct vmt_tsc_write {
@@ -31,18 +29,6 @@ struct vmt_tsc_writes {
 	size_t nr_first;
 };
 
-/*
- * Looks for them in a capture that has Intel PT, whose TSC packets of guests cannot be read
- * otherwise; one without is left at its first record. next hands out the capture's items as
- * vmt_store_next does, trace tells whether it has an AUX area. 0, VMT_E_NOMEM, and what next says.
- */
-struct vmt_tsc_source {
-	int (*next)(void *context, struct vmt_item *item, struct vmt_diag *diag);
-	bool (*trace)(void *context);
-	void *context;
-};
-int vmt_tsc_writes_find(struct vmt_tsc_writes *out, const struct vmt_tsc_source *source,
-			struct vmt_diag *diag);
 void vmt_tsc_writes_free(struct vmt_tsc_writes *writes);
 
 #endif

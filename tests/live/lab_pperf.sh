@@ -6,13 +6,8 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 lab_begin pperf
-need bochs-bin xorriso mke2fs debugfs ldd perf jq /usr/lib/ISOLINUX/isolinux.bin \
-    /usr/lib/syslinux/modules/bios/ldlinux.c32 /usr/share/bochs/BIOS-bochs-latest
-need_vmtrace
-bochs_env=(LD_PRELOAD="$O/ptcpu.so" PTCPU_OUT="$W")
-env "${bochs_env[@]}" bochs-bin --help >/dev/null 2>"$W/guard.err" </dev/null
-[ $? -ne 77 ] || skip_all "$(grep -a '^ptcpu:' "$W/guard.err")"
-need_kernel
+need mke2fs debugfs ldd perf jq
+need_ptcpu "$W"
 build_fixture exits
 mkdir -p "$W/symfs/bin"
 cp "$W/exits" "$W/symfs/bin/"
