@@ -44,8 +44,7 @@ void pt_clock_set(struct vmt_pt_clock *clock, uint64_t value, uint64_t low, uint
 	clock->bounds++;
 }
 
-/* The value congruent to low_bits modulo 2^56 that is nearest to near. */
-static uint64_t widen(uint64_t low_bits, uint64_t near)
+uint64_t pt_clock_widen(uint64_t low_bits, uint64_t near)
 {
 	uint64_t up = (low_bits - near) & TSC_MASK;
 	uint64_t down = (near - low_bits) & TSC_MASK;
@@ -70,7 +69,7 @@ static bool from_guest(const struct vmt_pt_clock *clock, uint64_t packet,
 
 	scale.offset = 0;
 	if (host_near(clock, &near))
-		ticks = widen(ticks, vmx_tsc_to_guest(&scale, near));
+		ticks = pt_clock_widen(ticks, vmx_tsc_to_guest(&scale, near));
 	return vmx_tsc_to_host(&scale, ticks, first, last);
 }
 
@@ -83,7 +82,7 @@ bool vmt_pt_clock_convert(const struct vmt_pt_clock *clock, uint64_t payload, en
 		return map && from_guest(clock, payload, map, first, last);
 	if (mode != VMT_PT_MODE_ROOT)
 		return false;
-	*first = *last = host_near(clock, &near) ? widen(payload, near) : payload;
+	*first = *last = host_near(clock, &near) ? pt_clock_widen(payload, near) : payload;
 	return true;
 }
 

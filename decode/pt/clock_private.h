@@ -10,6 +10,9 @@
 /* value * num / den for num and den below 2^32, den > 0; UINT64_MAX when it does not fit. */
 uint64_t pt_clock_scale(uint64_t value, uint64_t num, uint64_t den);
 
+/* The value with these low 56 bits, as TSC packets have them, that is nearest to near. */
+uint64_t pt_clock_widen(uint64_t low_bits, uint64_t near);
+
 /*
  * An interval for the last packet. high VMT_PT_NO_BOUND: unknown. Raises low; counts a bound when
  * high is one and nothing was lost since the last TSC.

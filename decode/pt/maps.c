@@ -5,8 +5,9 @@
  */
 #include "decode/pt/maps.h"
 
-#define TSC_BITS 56
-#define LOOKED	 64u /* a TSC that goes back more often than that ahead is not followed */
+#include "decode/pt/clock_private.h"
+
+#define LOOKED 64u /* a TSC that goes back more often than that ahead is not followed */
 
 void vmt_pt_maps_prepare(struct vmt_pt_map_change *changes, size_t nr)
 {
@@ -34,14 +35,6 @@ static size_t past(const struct vmt_pt_maps *maps, uint64_t low)
 			to = middle;
 	}
 	return from;
-}
-
-/* The guest TSC with the payload's bits that is nearest to a value. */
-static uint64_t widen(uint64_t payload, uint64_t near)
-{
-	const int64_t ahead = (int64_t)((payload - near) << (64 - TSC_BITS)) >> (64 - TSC_BITS);
-
-	return near + (uint64_t)ahead;
 }
 
 /* Map n: 0 is the one before the first change. */
@@ -73,7 +66,7 @@ const struct vmx_tsc_map *vmt_pt_maps_at(const struct vmt_pt_maps *maps, uint64_
 
 	if (first == maps->nr)
 		return map_of(maps, first);
-	guest = widen(payload, vmx_tsc_to_guest(map_of(maps, first), low));
+	guest = pt_clock_widen(payload, vmx_tsc_to_guest(map_of(maps, first), low));
 	for (size_t n = first; n <= maps->nr; n++) {
 		if (n > first && guest < maps->changes[n - 1].least)
 			return found;
