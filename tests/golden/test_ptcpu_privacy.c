@@ -19,6 +19,7 @@
 #include "decode/pt/decoder.h"
 #include "decode/rewrite/privacy.h"
 #include "tests/support/ptcpu_pack.h"
+#include "tests/support/stream.h"
 
 enum { MAX_EXITS = 20000 };
 
@@ -36,22 +37,9 @@ struct stream {
 	size_t nr_exits;
 };
 
-struct buffer {
-	uint8_t *bytes;
-	size_t len, cap;
-};
-
 static void append(void *context, const uint8_t *bytes, size_t len)
 {
-	struct buffer *b = context;
-
-	if (b->len + len > b->cap) {
-		b->cap = 2 * (b->len + len);
-		b->bytes = realloc(b->bytes, b->cap);
-		assert_non_null(b->bytes);
-	}
-	memcpy(b->bytes + b->len, bytes, len);
-	b->len += len;
+	vmt_stream_append(context, bytes, len);
 }
 
 static void on_event(void *context, const struct vmt_event *e)
@@ -87,9 +75,9 @@ static void decode(struct stream *s)
 	vmt_pt_decoder_free(d);
 }
 
-static struct buffer rewrite(const struct stream *s, enum vmt_privacy keep)
+static struct vmt_stream rewrite(const struct stream *s, enum vmt_privacy keep)
 {
-	struct buffer out = { 0 };
+	struct vmt_stream out = { 0 };
 	const struct vmt_rewrite_options options = {
 		.keep = keep, .key = 1, .write = append, .context = &out
 	};
@@ -119,7 +107,7 @@ static size_t nr_kept;
 static void check(enum vmt_privacy keep)
 {
 	const bool guest = keep == VMT_PRIVACY_GUEST;
-	struct buffer out = rewrite(&whole, keep);
+	struct vmt_stream out = rewrite(&whole, keep);
 
 	kept.bytes = out.bytes;
 	kept.len = out.len;

@@ -95,28 +95,11 @@ static void run_every_place(struct vmt_ptgen_options options)
 	check.options = NULL;
 }
 
-static const struct vmt_ptgen_options base = {
-	.seed = 7,
-	.rounds = 100,
-	.nr_vms = 3,
-	.event_trace = true,
-	.branch = true,
-	.tsc = true,
-	.mtc = true,
-	.cyc = true,
-	.pip_at_enabling = true,
-	.mtc_freq = 3,
-	.offset = true,
-	.psb = 20,
-	.cbr_change = 5,
-	.events = 60,
-};
-
 static void every_transition_of_a_whole_stream(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 		const struct vmt_ptgen_check *r;
 
 		o.seed += i;
@@ -141,7 +124,7 @@ static void time_from_each_mix_of_packets(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 100 + i;
 		o.tsc = true;
@@ -156,7 +139,7 @@ static void a_map_that_changes_in_time(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 150 + i;
 		o.map_step = 200;
@@ -168,7 +151,7 @@ static void a_map_that_changes_in_time(void **state)
 
 static void nothing_is_known_of_time_without_tsc(void **state)
 {
-	struct vmt_ptgen_options o = base;
+	struct vmt_ptgen_options o = vmt_ptgen_usual;
 	const struct vmt_ptgen_check *r;
 
 	(void)state;
@@ -182,7 +165,7 @@ static void none_invented_across_overflows(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 300 + i;
 		o.event_trace = i & 1;
@@ -197,7 +180,7 @@ static void none_invented_across_damage(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 400 + i;
 		o.event_trace = i & 1;
@@ -212,7 +195,7 @@ static void none_invented_when_concealed(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 8; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 		const struct vmt_ptgen_check *r;
 
 		o.seed += 500 + i;
@@ -232,7 +215,7 @@ static void each_control_that_conceals(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 64; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 900 + i;
 		memset(o.conceal, (int)(i & VMT_PTGEN_CONCEAL_ALL), sizeof(o.conceal));
@@ -249,7 +232,7 @@ static void guests_of_different_settings_on_one_cpu(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 32; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 1000 + i;
 		o.nr_vms = 4;
@@ -267,7 +250,7 @@ static void guest_only_streams(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 32; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 600 + i;
 		o.tracing = VMT_PTGEN_GUEST_ONLY;
@@ -285,7 +268,7 @@ static void host_only_streams(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 16; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 650 + i;
 		o.tracing = VMT_PTGEN_HOST_ONLY;
@@ -301,7 +284,7 @@ static void packets_switched_by_address_filters(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 670 + i;
 		o.event_trace = i & 1;
@@ -319,7 +302,7 @@ static void errata_of_each_processor(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 8 * sizeof(models); i++) {
 		const struct vmt_pt_cpu cpu = { true, 6, models[i / 8], 1 };
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 700 + i;
 		o.errata = vmt_pt_errata_of(&cpu);
@@ -343,7 +326,7 @@ static void losses_and_status_at_every_place(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 16; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 800 + i;
 		o.rounds = 8;

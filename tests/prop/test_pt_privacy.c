@@ -18,6 +18,7 @@
 #include "decode/pt/packet.h"
 #include "decode/rewrite/privacy.h"
 #include "tests/support/pt_generate_check.h"
+#include "tests/support/stream.h"
 
 #define KEY   UINT64_C(0x1234567890abcdef)
 #define SEEDS 4
@@ -25,29 +26,16 @@
 /* Not 3dH: its erratum BDM64 invents the address of a branch. */
 static const uint8_t models[] = { 0x5e, 0x55, 0x8f, 0x7e, 0x97, 0x5c, 0x7a };
 
-struct buffer {
-	uint8_t *bytes;
-	size_t len, cap;
-};
-
 static void append(void *context, const uint8_t *bytes, size_t len)
 {
-	struct buffer *b = context;
-
-	if (b->len + len > b->cap) {
-		b->cap = 2 * (b->len + len);
-		b->bytes = realloc(b->bytes, b->cap);
-		assert_non_null(b->bytes);
-	}
-	memcpy(b->bytes + b->len, bytes, len);
-	b->len += len;
+	vmt_stream_append(context, bytes, len);
 }
 
 /* In pieces of any size. */
-static struct buffer rewrite(const struct vmt_ptgen *gen, enum vmt_privacy keep,
-			     const struct vmt_pt_cpu *cpu, size_t pieces)
+static struct vmt_stream rewrite(const struct vmt_ptgen *gen, enum vmt_privacy keep,
+				 const struct vmt_pt_cpu *cpu, size_t pieces)
 {
-	struct buffer out = { 0 };
+	struct vmt_stream out = { 0 };
 	const struct vmt_rewrite_options options = {
 		.keep = keep,
 		.cpu = *cpu,
@@ -93,7 +81,7 @@ static bool is_vmcs_of(const struct vmt_ptgen *gen, unsigned int nr_vms, uint64_
 }
 
 static void check_addresses(const struct vmt_ptgen *gen, const struct vmt_ptgen_options *o,
-			    const struct buffer *b, bool guest)
+			    const struct vmt_stream *b, bool guest)
 {
 	struct vmt_pt_reader reader = vmt_pt_reader_of(b->bytes, b->len);
 	struct vmt_pt_packet p;
@@ -174,7 +162,7 @@ static void run_one(const struct vmt_ptgen_options *options, enum vmt_privacy ke
 {
 	const struct vmt_pt_cpu cpu = cpu_of(options);
 	struct vmt_ptgen gen;
-	struct buffer out, again;
+	struct vmt_stream out, again;
 
 	vmt_ptgen_run(&gen, options);
 	out = rewrite(&gen, keep, &cpu, 1 + options->seed % 4096);
@@ -214,27 +202,10 @@ static const struct vmt_ptgen_check *run_setting(struct vmt_ptgen_options option
 	return &check;
 }
 
-static const struct vmt_ptgen_options base = {
-	.seed = 7,
-	.rounds = 100,
-	.nr_vms = 3,
-	.event_trace = true,
-	.branch = true,
-	.tsc = true,
-	.mtc = true,
-	.cyc = true,
-	.pip_at_enabling = true,
-	.mtc_freq = 3,
-	.offset = true,
-	.psb = 20,
-	.cbr_change = 5,
-	.events = 60,
-};
-
 static void whole_streams(enum vmt_privacy keep)
 {
 	for (unsigned int i = 0; i < 16; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 		const struct vmt_ptgen_check *r;
 
 		o.seed += i;
@@ -266,7 +237,7 @@ static void time_from_each_mix_of_packets(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 16; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 100 + i;
 		o.mtc = i & 1;
@@ -280,7 +251,7 @@ static void across_losses(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 32; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 300 + i;
 		o.event_trace = i & 1;
@@ -297,7 +268,7 @@ static void errata_of_each_processor(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 8 * sizeof(models); i++) {
 		const struct vmt_pt_cpu cpu = { true, 6, models[i / 8], 1 };
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 		o.seed += 700 + i;
 		o.errata = vmt_pt_errata_of(&cpu);
@@ -321,7 +292,7 @@ static void losses_and_status_at_every_place(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 16; i++) {
 		const enum vmt_privacy keep = i & 8 ? VMT_PRIVACY_GUEST : VMT_PRIVACY_HOST;
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 		struct vmt_ptgen gen;
 		size_t packets;
 
@@ -348,14 +319,14 @@ static void losses_and_status_at_every_place(void **state)
 /* Nothing shows that there is a guest: nothing is kept of it. */
 static void nothing_of_a_guest_that_is_concealed(void **state)
 {
-	struct vmt_ptgen_options o = base;
+	struct vmt_ptgen_options o = vmt_ptgen_usual;
 
 	(void)state;
 	o.seed += 500;
 	memset(o.conceal, VMT_PTGEN_CONCEAL_ALL, sizeof(o.conceal));
 	for (unsigned int i = 0; i < SEEDS; i++) {
 		struct vmt_ptgen gen;
-		struct buffer out;
+		struct vmt_stream out;
 
 		o.seed++;
 		vmt_ptgen_run(&gen, &o);
@@ -379,14 +350,14 @@ static void from_any_psb(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 16; i++) {
-		struct vmt_ptgen_options o = base;
+		struct vmt_ptgen_options o = vmt_ptgen_usual;
 		struct vmt_rewrite_options options = {
 			.keep = i & 4 ? VMT_PRIVACY_HOST : VMT_PRIVACY_GUEST,
 			.from_any_psb = true,
 			.write = append,
 		};
 		struct vmt_rewrite *r[2];
-		struct buffer out[2] = { 0 };
+		struct vmt_stream out[2] = { 0 };
 		struct vmt_pt_reader reader;
 		struct vmt_ptgen gen;
 

@@ -460,6 +460,23 @@ static void prepare(struct vmt_ptgen_world *w)
 	vmt_ptgen_psb(w, false);
 }
 
+const struct vmt_ptgen_options vmt_ptgen_usual = {
+	.seed = 7,
+	.rounds = 100,
+	.nr_vms = 3,
+	.event_trace = true,
+	.branch = true,
+	.tsc = true,
+	.mtc = true,
+	.cyc = true,
+	.pip_at_enabling = true,
+	.mtc_freq = 3,
+	.offset = true,
+	.psb = 20,
+	.cbr_change = 5,
+	.events = 60,
+};
+
 void vmt_ptgen_run(struct vmt_ptgen *out, const struct vmt_ptgen_options *options)
 {
 	struct vmt_ptgen_world w = { .out = out, .o = options, .random = options->seed };

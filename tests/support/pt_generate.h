@@ -111,6 +111,9 @@ struct vmt_ptgen {
 	unsigned int overflows, damages, failures, aborts, smm_exits;
 };
 
+/* Three VMs, every kind of packet, events and transitions, and nothing lost. */
+extern const struct vmt_ptgen_options vmt_ptgen_usual;
+
 void vmt_ptgen_run(struct vmt_ptgen *out, const struct vmt_ptgen_options *options);
 void vmt_ptgen_free(struct vmt_ptgen *gen);
 
