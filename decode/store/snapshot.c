@@ -186,16 +186,29 @@ static int copy_gap(struct copy *c, const struct vmt_store_gap *gap, struct vmt_
 	return append_loss(c, &info, diag);
 }
 
+static int need_store(struct vmt_reader *reader, struct vmt_diag *diag)
+{
+	int known = vmt_store_recognise(reader, diag);
+
+	if (known > 0)
+		return 0;
+	return known ? known
+		     : vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no .vmt file",
+				   "it does not begin with the mark of one");
+}
+
 /* Up to the size the source has now: a writer that is faster than the copy would hold it forever.
  */
-static int copy_all(struct copy *c, struct vmt_store_scan *scan, struct vmt_diag *diag)
+static int copy_all(struct copy *c, struct vmt_reader *reader, struct vmt_diag *diag)
 {
-	uint64_t size = vmt_reader_size(scan->reader);
+	uint64_t size = vmt_reader_size(reader);
+	struct vmt_store_scan scan;
 	struct vmt_store_view view;
 	struct vmt_store_gap gap;
 	int found, err = 0;
 
-	while (!err && (found = vmt_store_scan_next(scan, &view, &gap, diag)) != 0) {
+	vmt_store_scan_init(&scan, reader);
+	while (!err && (found = vmt_store_scan_next(&scan, &view, &gap, diag)) != 0) {
 		if (found < 0)
 			err = found;
 		else if (found == VMT_STORE_FOUND_GAP)
@@ -205,6 +218,9 @@ static int copy_all(struct copy *c, struct vmt_store_scan *scan, struct vmt_diag
 		else
 			err = copy_chunk(c, &view, diag);
 	}
+	vmt_store_scan_free(&scan);
+	vmt_store_seen_free(&c->seen);
+	free(c->records);
 	return err;
 }
 
@@ -213,18 +229,10 @@ int vmt_store_copy(struct vmt_reader *reader, struct vmt_store_writer *to,
 {
 	const struct vmt_store_snapshot all = { 0 };
 	struct copy c = { .options = &all, .edit = edit, .to = to };
-	struct vmt_store_scan scan;
-	int err = vmt_store_recognise(reader, diag);
+	int err = need_store(reader, diag);
 
-	if (err <= 0)
-		return err < 0 ? err
-			       : vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no .vmt file",
-					     "it does not begin with the mark of one");
-	vmt_store_scan_init(&scan, reader);
-	err = copy_all(&c, &scan, diag);
-	vmt_store_scan_free(&scan);
-	vmt_store_seen_free(&c.seen);
-	free(c.records);
+	if (!err)
+		err = copy_all(&c, reader, diag);
 	return err ? err : edit->end(edit->context, to, diag);
 }
 
@@ -233,20 +241,13 @@ static int snapshot_from(struct vmt_reader *reader, const char *to_path,
 			 struct vmt_diag *diag)
 {
 	struct copy c = { .options = options };
-	struct vmt_store_scan scan;
-	int err = vmt_store_recognise(reader, diag);
+	int err = need_store(reader, diag);
 
-	if (err <= 0)
-		return err < 0 ? err
-			       : vmt_diag_at(diag, VMT_E_DAMAGED, 0, "this is no .vmt file",
-					     "it does not begin with the mark of one");
-	err = vmt_store_create_late(&c.to, to_path, &options->store, diag);
+	if (!err)
+		err = vmt_store_create_late(&c.to, to_path, &options->store, diag);
 	if (err)
 		return err;
-	vmt_store_scan_init(&scan, reader);
-	err = copy_all(&c, &scan, diag);
-	vmt_store_scan_free(&scan);
-	vmt_store_seen_free(&c.seen);
+	err = copy_all(&c, reader, diag);
 	if (totals)
 		*totals = vmt_store_totals(c.to);
 	if (!err)
