@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "host/session/session.h"
+#include "tests/support/remove_all.h"
 #include "tests/support/replay_sample.h"
 #include "tests/support/vmt_counts.h"
 
@@ -31,14 +31,6 @@
 
 static char top[] = "/tmp/vmt-kill9-XXXXXX";
 static char recorded[64], backend[80];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
 
 static int set_up(void **state)
 {
@@ -54,7 +46,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 /* What a worker saw, as bits of its exit status. */

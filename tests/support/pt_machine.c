@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,19 +65,6 @@ static void make_folders(const char *top, const char *path)
 		*at = '/';
 	}
 	mkdir(text, 0755);
-}
-
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(name);
-}
-
-int vmt_ptm_remove(const char *top)
-{
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void vmt_ptm_file(const char *top, const char *name, const char *text)

@@ -20,8 +20,6 @@
 
 /* Makes the folders below top: top/sys and top/proc. skz84: the CPU is a Skylake server. */
 struct vmt_hostfs vmt_ptm_files(const char *top, bool skz84);
-/* Removes top and all that is in it: 0, or -1. */
-int vmt_ptm_remove(const char *top);
 /* A file of intel_pt, as "caps/mtc"; NULL text removes it. */
 void vmt_ptm_file(const char *top, const char *name, const char *text);
 

@@ -2,12 +2,13 @@
 #include "tests/support/tree.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/support/remove_all.h"
 
 static void fail(const char *what)
 {
@@ -137,17 +138,9 @@ void vmt_tree_unpack(struct vmt_tree *tree, const char *name)
 					.tracefs = tree->tracefs };
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
-}
-
 void vmt_tree_remove(struct vmt_tree *tree)
 {
-	nftw(tree->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	vmt_remove_all(tree->root);
 }
 
 void vmt_tree_write(const struct vmt_tree *tree, const char *path, const char *text)
@@ -157,6 +150,6 @@ void vmt_tree_write(const struct vmt_tree *tree, const char *path, const char *t
 	snprintf(full, sizeof(full), "%s/%s", tree->root, path);
 	if (text)
 		put(full, text, strlen(text));
-	else if (nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+	else if (vmt_remove_all(full))
 		fail(full);
 }

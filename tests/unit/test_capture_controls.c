@@ -20,6 +20,7 @@
 #include "host/capture/capture_with.h"
 #include "host/capture/vmx_module.h"
 #include "tests/support/pt_machine.h"
+#include "tests/support/remove_all.h"
 
 #define TID	  1000001
 #define DEVICE_FD 900000
@@ -115,7 +116,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return vmt_ptm_remove(top);
+	return vmt_remove_all(top);
 }
 
 /* Opens, looks at the first event, closes. The error of opening. */

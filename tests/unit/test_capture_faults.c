@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "host/capture/capture_with.h"
+#include "tests/support/remove_all.h"
 #include "tests/support/stream.h"
 #include "tests/support/vmt_counts.h"
 
@@ -137,14 +137,6 @@ static const struct vmt_perf_ops fake_ops = {
 
 /* ---- fixtures ---- */
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 static void add_event(const char *system, const char *name)
 {
 	char path[200], *text;
@@ -184,7 +176,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 static struct vmt_vcpu vcpus[4];

@@ -19,6 +19,7 @@
 #include "host/capture/capture_with.h"
 #include "tests/support/pt_generate.h"
 #include "tests/support/pt_machine.h"
+#include "tests/support/remove_all.h"
 
 #define TID 1000001
 
@@ -42,7 +43,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return vmt_ptm_remove(top);
+	return vmt_remove_all(top);
 }
 
 static struct vmt_ptgen generate(bool event_trace)

@@ -24,6 +24,7 @@
 #include "tests/support/pt_generate.h"
 #include "tests/support/pt_machine.h"
 #include "tests/support/pt_read_trace.h"
+#include "tests/support/remove_all.h"
 
 #define TID 1000001
 
@@ -44,7 +45,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return vmt_ptm_remove(top);
+	return vmt_remove_all(top);
 }
 
 #define DEFAULTS (UINT64_C(1) | 1u << 10 | 1u << 13 | 1u << 9 | 3u << 14 | 3u << 24 | 1u << 31)

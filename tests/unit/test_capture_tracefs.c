@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +15,10 @@
 #include <unistd.h>
 
 #include "host/capture/tracefs.h"
+#include "tests/support/remove_all.h"
 
 static char top[] = "/tmp/vmt-tracefs-XXXXXX";
 static char mounts[64], found[VMT_TRACEFS_PATH_MAX];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
 
 static int set_up(void **state)
 {
@@ -40,7 +32,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 /* TOP/NAME/events, and TOP/NAME in the text of a mount table. */

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +14,10 @@
 
 #include "host/capture/pt_config.h"
 #include "tests/support/pt_machine.h"
+#include "tests/support/remove_all.h"
 
 static char top[] = "/tmp/vmt-pt-config-XXXXXX";
 static struct vmt_hostfs fs;
-
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(name);
-}
 
 static int set_up(void **state)
 {
@@ -39,7 +31,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 #define DEFAULTS (UINT64_C(1) | 1u << 10 | 1u << 13 | 1u << 9 | 3u << 14 | 3u << 24 | 1u << 31)

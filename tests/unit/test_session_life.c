@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include "host/session/control.h"
 #include "host/session/registry.h"
 #include "host/session/session.h"
+#include "tests/support/remove_all.h"
 #include "tests/support/replay_sample.h"
 #include "tests/support/vmt_counts.h"
 
@@ -33,14 +33,6 @@
 
 static char top[] = "/tmp/vmt-session-XXXXXX";
 static char runtime[64], recorded[64], backend[80], node[1024];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
 
 static int set_up(void **state)
 {
@@ -72,7 +64,7 @@ static int tear_down(void **state)
 			kill(list[i].pid, SIGKILL);
 		free(list);
 	}
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 static const char *const web01[] = { "web01" };

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +16,10 @@
 #include "host/session/control.h"
 #include "host/session/info.h"
 #include "host/session/registry.h"
+#include "tests/support/remove_all.h"
 
 static char top[] = "/tmp/vmt-registry-XXXXXX";
 static char runtime[64];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
 
 static int set_up(void **state)
 {
@@ -43,7 +35,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return vmt_remove_all(top);
 }
 
 static struct vmt_session_info sample(const char *id, uint64_t start_ns)
