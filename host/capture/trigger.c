@@ -110,7 +110,7 @@ static bool scale(uint64_t milli, uint64_t factor, uint64_t *out)
 static bool take_time(struct parser *p, uint64_t *ns)
 {
 	const struct unit *unit;
-	uint64_t milli;
+	uint64_t milli = 0;
 
 	if (!take_number(p, &milli))
 		return false;
@@ -123,7 +123,7 @@ static bool take_time(struct parser *p, uint64_t *ns)
 static bool take_rate(struct parser *p, uint64_t *rate)
 {
 	const struct unit *unit;
-	uint64_t milli;
+	uint64_t milli = 0;
 
 	if (!take_number(p, &milli))
 		return false;

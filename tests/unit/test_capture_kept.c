@@ -19,6 +19,7 @@
 #include "host/capture/capture_with.h"
 #include "tests/support/pt_generate.h"
 #include "tests/support/pt_machine.h"
+#include "tests/support/pt_read_trace.h"
 #include "tests/support/remove_all.h"
 
 #define TID 1000001
@@ -110,35 +111,17 @@ static void check_bytes(const uint8_t *bytes, size_t len, bool guest)
 	assert_int_equal(status, 0);
 }
 
-/* All trace of the file, of one area; and no record of the host's code for guests. */
+/* All trace of the file, which is of one area. */
 static size_t check_file(bool guest)
 {
-	const struct vmt_aux_index *index;
-	struct vmt_store_reader *store;
-	struct vmt_reader *reader;
-	struct vmt_item item;
-	uint8_t *bytes = NULL;
-	size_t len = 0;
+	struct vmt_pt_info info;
+	uint8_t *marks;
+	size_t len;
+	uint8_t *bytes = vmt_read_trace(path, TID, &len, &marks, &info);
 
-	assert_int_equal(vmt_reader_open(&reader, path, NULL, NULL), 0);
-	assert_int_equal(vmt_store_open(&store, reader, NULL), 0);
-	while (vmt_store_next(store, &item, NULL) == 1)
-		assert_int_not_equal(item.type, VMT_ITEM_LOSS);
-	index = vmt_store_aux_index(store);
-	assert_int_equal(index->nr_areas, 1);
-	for (size_t i = 0; i < index->areas[0].nr_extents; i++) {
-		const struct vmt_aux_extent *e = &index->areas[0].extents[i];
-		size_t done;
-
-		bytes = realloc(bytes, len + e->len);
-		assert_non_null(bytes);
-		assert_int_equal(index->read(index->source, e, 0, bytes + len, e->len, &done, NULL),
-				 0);
-		len += e->len;
-	}
-	vmt_store_close(store);
 	check_bytes(bytes, len, guest);
 	free(bytes);
+	free(marks);
 	return len;
 }
 
